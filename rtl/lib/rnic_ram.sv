@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simple dual-port RAM: one write port, one read port, read data one cycle after the address.
+// Contract: with Bypass, a read in the cycle of a write to the same address returns the new word; without,
+// it returns the old one. Contents start at zero (FPGA configuration) and survive reset.
+module rnic_ram #(
+    parameter int unsigned Width = 32,
+    parameter int unsigned Depth = 64,
+    parameter bit Bypass = 1'b1,
+    localparam int unsigned AddrW = (Depth > 1) ? $clog2(Depth) : 1
+) (
+    input  logic             clk_i,
+    input  logic             we_i,
+    input  logic [AddrW-1:0] waddr_i,
+    input  logic [Width-1:0] wdata_i,
+    input  logic             re_i,
+    input  logic [AddrW-1:0] raddr_i,
+    output logic [Width-1:0] rdata_o    // holds while re_i is low
+);
+  logic [Width-1:0] mem[Depth];
+  logic [Width-1:0] rdata_q;
+
+  initial for (int unsigned i = 0; i < Depth; i++) mem[i] = '0;
+
+  always_ff @(posedge clk_i) begin
+    if (we_i) mem[waddr_i] <= wdata_i;
+    if (re_i) rdata_q <= mem[raddr_i];
+  end
+
+  if (Bypass) begin : g_bypass
+    logic             hit_q;
+    logic [Width-1:0] new_q;
+    always_ff @(posedge clk_i) begin
+      if (re_i) begin
+        hit_q <= we_i && (waddr_i == raddr_i);
+        new_q <= wdata_i;
+      end
+    end
+    assign rdata_o = hit_q ? new_q : rdata_q;
+  end else begin : g_plain
+    assign rdata_o = rdata_q;
+  end
+endmodule

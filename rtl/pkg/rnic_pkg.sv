@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal types of the core: what blocks hand to each other. Layouts that the host or the wire sees
+// come from rnic_spec_pkg (generated); nothing of that kind is typed here again.
+// Index fields are as wide as the largest build needs; a block uses the low bits its parameters ask for.
+package rnic_pkg;
+  import rnic_spec_pkg::*;
+
+  typedef logic [15:0] qp_idx_t;   // index into the QP table
+  typedef logic [15:0] epoch_t;    // life epoch of a QP (create and ->RESET advance it)
+  typedef logic [15:0] gen_t;      // generation: the QPN bits above the index
+  typedef logic [23:0] qpn_t;
+  typedef logic [23:0] psn_t;
+  typedef logic [15:0] wqe_idx_t;  // post number modulo 65536
+  typedef logic [12:0] pay_len_t;  // payload bytes of one packet, 0 to 4096
+
+  // ---------------------------------------------------------------- QP context, control section
+  // Writer: the gate (rnic_qp_ctl), and nobody else.
+
+  // Hot word: at most 72 bits, replicated per reader.
+  typedef struct packed {
+    logic      valid;
+    qp_state_e state;
+    logic [3:0] qp_type;           // qp_type_e
+    logic      sq_draining;
+    logic      sq_sig_all;
+    logic      has_srq;
+    logic [2:0] access;            // REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE
+    logic [2:0] mtu;               // mtu_e
+    logic [7:0] uar;
+    logic [3:0] log_sq;
+    logic [3:0] log_rq;
+    gen_t      gen;
+    epoch_t    epoch;
+  } qp_hot_t;
+
+  // Cold word, set by create.
+  typedef struct packed {
+    logic [15:0] pd;
+    logic [15:0] send_cq;
+    logic [15:0] recv_cq;
+    logic [15:0] srq;
+    logic [3:0]  log_sq_stride;    // send WQE: 64 << n bytes
+    logic [3:0]  log_rq_stride;    // receive WQE: 32 << n bytes
+    logic [63:0] sq_base;
+    logic [63:0] rq_base;
+  } qp_create_t;
+
+  // Cold word, set by transitions.
+  typedef struct packed {
+    logic [7:0]   port;
+    logic [15:0]  pkey_index;
+    psn_t         rq_psn;          // initial values: requester and responder keep the running ones
+    psn_t         sq_psn;
+    qpn_t         dest_qpn;
+    logic [31:0]  qkey;
+    logic [4:0]   timeout;
+    logic [2:0]   retry_cnt;
+    logic [2:0]   rnr_retry;
+    logic [4:0]   min_rnr_timer;
+    logic [7:0]   max_rd_atomic;
+    logic [7:0]   max_dest_rd_atomic;
+    logic [1:0]   path_mig_state;
+    logic         en_sqd_async_notify;
+    logic [127:0] dgid;            // byte 0 of the GID in bits 7:0 (memory order)
+    logic [47:0]  dmac;            // first byte on the wire in bits 7:0
+    logic [15:0]  vlan;
+    logic [7:0]   sgid_index;
+    logic [7:0]   hop_limit;
+    logic [7:0]   traffic_class;
+    logic [19:0]  flow_label;
+  } qp_path_t;
+
+  typedef struct packed {
+    qp_hot_t    hot;
+    qp_create_t create;
+    qp_path_t   path;
+  } qp_ctx_t;
+
+  // Told by the gate in the cycle in which a control section changes; 1 per cycle, never refused.
+  typedef struct packed {
+    qp_idx_t   idx;
+    epoch_t    epoch;              // the new one
+    qp_state_e state;              // the new one
+    logic      new_life;           // epoch advanced: create, ->RESET, destroy
+  } qp_evt_t;
+
+  // Asked of the gate by a data path that found a fatal condition. Never refused (a bit per QP).
+  typedef struct packed {
+    qp_idx_t idx;
+    epoch_t  epoch;                // of the context that failed; the gate ignores an old one
+    logic    to_sqe;               // UC/UD send error: SQE instead of ERR
+  } qp_err_t;
+
+  // ---------------------------------------------------------------- port configuration (broadcast)
+  typedef struct packed {
+    logic [47:0]               mac;        // first byte on the wire in bits 7:0
+    logic [2:0]                mtu;
+    logic                      up;
+    logic [NUM_PKEY-1:0][15:0] pkey;
+    logic [NUM_GID-1:0]        gid_v4;     // entry holds an IPv4-mapped GID
+    logic [NUM_GID-1:0][31:0]  gid_ip;     // its address, first byte on the wire in bits 31:24
+  } port_cfg_t;
+
+  // ---------------------------------------------------------------- DMA service
+  // Read: request {addr, len}; the data comes back as a packed byte stream (first byte of addr in lane 0
+  // of the first beat, every beat full but the last), in the order of the client's requests. The client
+  // has room for all of it before it asks: rsp_ready stays high but for bounded pauses.
+  typedef struct packed {
+    logic [63:0] addr;
+    logic [15:0] len;              // bytes, 1 to 4096 (any alignment, may cross 4 KiB)
+  } dma_rd_req_t;
+  typedef struct packed {
+    logic      last;               // last beat of the request
+    dma_err_e  err;                // on last: how it ended; with an error the data is void but complete in count
+  } dma_rd_ctl_t;                  // beside rsp_data
+  // Write: a packed byte stream with the header held beside every beat; one message stays whole and in
+  // order in the posted stream. "Accepted" means: last beat taken. What is accepted earlier is earlier
+  // on the link, and earlier than any read accepted later.
+  typedef struct packed {
+    logic [63:0] addr;
+    logic [15:0] len;              // bytes, 1 to 4096
+  } dma_wr_hdr_t;
+
+  // ---------------------------------------------------------------- memory keys
+  typedef struct packed {
+    logic [31:0] key;
+    logic [63:0] va;
+    logic [31:0] len;              // bytes, 1 or more (a zero length is not asked)
+    logic [15:0] pd;
+    logic [3:0]  access;           // Access bits 3:0 that the region must have; 0: local read
+  } mr_req_t;
+  typedef struct packed {
+    mr_err_e     err;
+    logic [63:0] addr;             // bus address of va, when err is OK
+  } mr_rsp_t;
+
+  // ---------------------------------------------------------------- completions and events
+  typedef struct packed {
+    logic [15:0] cqn;
+    qp_idx_t     qp_idx;           // for the error path of an overrun
+    epoch_t      epoch;
+    logic        solicited;        // SE of a receive, or any failure
+    qpn_t        qpn;
+    logic [7:0]  opcode;           // wc_opcode_e
+    wqe_idx_t    wqe_index;
+    logic [7:0]  status;           // wc_status_e
+    logic        with_imm;
+    logic        with_inv;
+    logic        grh;
+    logic [31:0] byte_len;
+    logic [31:0] imm;              // as in cqe_t
+    qpn_t        src_qpn;
+    logic [7:0]  vendor_err;
+  } cqe_req_t;
+
+  typedef struct packed {
+    logic [7:0]  eqn;              // event queue
+    logic [7:0]  event_type;       // event_type_e
+    logic [31:0] number;           // QPN, CQ or port
+  } eqe_req_t;
+
+  // ---------------------------------------------------------------- wire side
+  // What a transmit source hands to the builder; the payload (payload_len bytes) is on chip by then.
+  // Addresses, P_Key and destination come from the context of qp_idx.
+  typedef struct packed {
+    qp_idx_t     qp_idx;
+    logic [7:0]  opcode;
+    logic        se;
+    logic        ack_req;
+    psn_t        psn;
+    pay_len_t    payload_len;
+    logic [63:0] va;               // RETH
+    logic [31:0] rkey;             // RETH; IETH
+    logic [31:0] dma_len;          // RETH
+    logic [7:0]  syndrome;         // AETH
+    logic [23:0] msn;              // AETH
+    logic [31:0] imm;              // ImmDt, first byte on the wire in bits 7:0 (as in sq_wqe_t)
+  } tx_job_t;
+
+  // One piece of a packet's payload to be gathered by rnic_tx_payload.
+  typedef struct packed {
+    logic [63:0] addr;             // bus address (not used by an inline piece)
+    pay_len_t    len;              // bytes, 1 or more; an inline piece: at most DataW/8
+    logic        is_inline;        // the bytes stand beside the piece, from lane 0 up
+  } tx_piece_t;
+
+  // A job whose payload could not be read: it was not sent.
+  typedef struct packed {
+    qp_idx_t  qp_idx;
+    psn_t     psn;
+    dma_err_e err;
+  } tx_err_t;
+
+  // ---------------------------------------------------------------- commands for the QP control block
+  typedef struct packed {
+    cmd_status_e status;
+    gate_rule_e  rule;
+    logic [31:0] handle;           // first QPN
+    logic [31:0] count;
+    logic [31:0] offender;
+    logic [31:0] detail;
+    logic [31:0] offender_index;
+  } qp_cpl_t;
+
+  // Reference counts: n QPs begin (inc) or cease to use these objects. 1 per cycle, never refused.
+  typedef struct packed {
+    logic        inc;
+    logic [16:0] n;
+    logic [15:0] pd;
+    logic [15:0] send_cq;
+    logic [15:0] recv_cq;
+  } qp_ref_t;
+
+  // Doorbell of a completion queue, from page uar.
+  typedef struct packed {
+    logic [7:0] uar;
+    db_cq_t     db;
+  } cq_db_t;
+
+  // Running index of a queue, with the life it belongs to.
+  typedef struct packed {
+    epoch_t   epoch;
+    wqe_idx_t val;
+  } ring_pos_t;
+  typedef struct packed {
+    qp_idx_t   idx;
+    ring_pos_t pos;
+  } ring_pos_wr_t;
+
+  // A received RoCE packet, headers checked and taken apart; the payload stands beside it.
+  typedef struct packed {
+    logic [7:0]  opcode;
+    logic        se;
+    logic        ack_req;
+    logic [1:0]  pad;
+    logic [15:0] pkey;
+    qpn_t        dest_qpn;
+    psn_t        psn;
+    logic [1:0]  ecn;
+    logic [31:0] sip;              // first byte on the wire in bits 31:24
+    logic [31:0] dip;
+    pay_len_t    payload_len;      // bytes after extended headers, without pad and ICRC
+    logic [63:0] va;               // RETH, AtomicETH
+    logic [31:0] rkey;             // RETH, AtomicETH; IETH
+    logic [31:0] dma_len;          // RETH
+    logic [63:0] swap_add;         // AtomicETH; AtomicAckETH
+    logic [63:0] compare;          // AtomicETH
+    logic [7:0]  syndrome;         // AETH
+    logic [23:0] msn;              // AETH
+    logic [31:0] imm;              // ImmDt, first byte on the wire in bits 7:0
+    logic [31:0] qkey;             // DETH
+    qpn_t        src_qpn;          // DETH
+  } rx_desc_t;
+
+  localparam int unsigned NUM_CNT = 68;  // counters (CounterId); a block pulses the bit of what happened
+  typedef logic [NUM_CNT-1:0] cnt_t;
+
+  // ---------------------------------------------------------------- helpers
+  // Signed 24-bit distance a - b (positive: a is later).
+  function automatic logic signed [23:0] psn_diff(psn_t a, psn_t b);
+    return $signed(a - b);
+  endfunction
+  function automatic pay_len_t mtu_bytes(logic [2:0] m);
+    return pay_len_t'(13'd128 << m);
+  endfunction
+  function automatic gen_t qpn_gen(qpn_t qpn, int unsigned idx_w);
+    return gen_t'(qpn >> idx_w);
+  endfunction
+  function automatic qp_idx_t qpn_idx(qpn_t qpn, int unsigned idx_w);
+    return qp_idx_t'(qpn & ((24'd1 << idx_w) - 24'd1));
+  endfunction
+  function automatic qpn_t make_qpn(gen_t g, qp_idx_t idx, int unsigned idx_w);
+    return (qpn_t'(g) << idx_w) | qpn_t'(idx);
+  endfunction
+endpackage
