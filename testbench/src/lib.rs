@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reference models, scoreboard and stimulus: what judges the RTL.
+#![deny(missing_docs)]
