@@ -1,0 +1,2 @@
+use crate::model::Spec;
+pub fn types(_: &Spec) -> String { String::new() }
