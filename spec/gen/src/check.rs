@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Const, Edge, Enum, Flags, Layout, Opcode, Spec};
-use crate::{Error, model};
+use crate::{Error, model, names};
 
 type Check = Result<(), Error>;
 
@@ -143,11 +143,11 @@ fn check_layout(kind: &str, l: &Layout) -> Check {
             return Err(bad(&l.file, item(), "name is not lower_case"));
         }
         if METHOD_NAMES.contains(&f.name.as_str())
-            || ["rsvd_", "set_", "with_"].iter().any(|p| f.name.starts_with(p)) && f.name != "with_imm" && f.name != "with_inv"
+            || ["rsvd_", "set_"].iter().any(|p| f.name.starts_with(p))
         {
             return Err(bad(&l.file, item(), "name collides with a generated one"));
         }
-        if !seen.insert(&f.name) {
+        if !seen.insert(names::rust_field(&f.name)) {
             return Err(bad(&l.file, item(), "name used twice"));
         }
         if f.bit > 7 {

@@ -42,6 +42,11 @@ pub fn field(name: &str) -> String {
     if KEYWORDS.contains(&name) { format!("{name}_") } else { name.to_owned() }
 }
 
+/// A field's name in Rust, where `with_` begins the builders: `with_imm` → `has_imm`.
+pub fn rust_field(name: &str) -> String {
+    name.strip_prefix("with_").map_or_else(|| name.to_owned(), |rest| format!("has_{rest}"))
+}
+
 /// Keywords that could plausibly be field names.
 const KEYWORDS: &[&str] = &[
     "alias", "assign", "assert", "assume", "automatic", "before", "begin", "bind", "bins", "bit", "break", "buf", "byte", "case",
