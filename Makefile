@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# OpenRNIC. `make help` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+export PATH := $(CURDIR)/.tools/bin:$(PATH)
+
+TOOLS := .tools/tools.stamp
+NEXTEST := .tools/nextest.stamp
+MDBOOK := .tools/mdbook.stamp
+
+.PHONY: help setup demo test lint fmt bench synth waves gen book clean distclean
+
+help: ## list the targets
+	@echo "OpenRNIC: make <target>"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "Variables: SEED=n (demo), WAVES=1 (demo, test: FST traces), ARGS=... (test: for nextest; bench; synth: block names)"
+
+$(TOOLS): scripts/setup.sh scripts/requirements.txt
+	@mkdir -p .tools
+	@scripts/setup.sh tools
+	@touch $@
+
+$(NEXTEST): scripts/setup.sh $(TOOLS)
+	@scripts/setup.sh nextest
+	@touch $@
+
+$(MDBOOK): scripts/setup.sh
+	@mkdir -p .tools
+	@scripts/setup.sh mdbook
+	@touch $@
+
+setup: $(TOOLS) $(NEXTEST) ## install what is missing: system packages, pinned tools, test runner
+
+demo: $(TOOLS) ## run the quickstart scenario: two RNICs, 64 queue pairs each, out/demo.pcapng
+	@mkdir -p out
+	cargo run --release -p openrnic -- run scenarios/quickstart.toml --pcap out/demo.pcapng \
+	  $(if $(filter-out 0,$(WAVES)),--wave out/demo.fst) $(if $(SEED),--seed $(SEED))
+
+test: $(TOOLS) $(NEXTEST) ## check that generated files are fresh, then run every test
+	cargo run -q -p openrnic-spec-gen -- --check
+	cargo nextest run --workspace $(ARGS)
+
+lint: $(TOOLS) ## lint the RTL (Verilator, Verible, Yosys) and the Rust (format, clippy)
+	scripts/lint_rtl.sh
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+fmt: ## format the Rust
+	cargo fmt --all
+
+bench: $(TOOLS) ## measure speed and budgets, out/bench.json; fails on a miss
+	@mkdir -p out
+	cargo run --release -p openrnic-testbench --bin bench -- $(ARGS)
+
+synth: $(TOOLS) ## LUT4, FF and block RAM of each block on the ECP5, out/synth/report.json
+	.tools/venv/bin/python scripts/synth.py $(ARGS)
+
+waves: $(TOOLS) ## run the demo with traces (out/demo.<nic>.fst) and open one in a viewer, if there is one
+	@$(MAKE) --no-print-directory demo WAVES=1
+	@scripts/view_waves.sh out/demo
+
+gen: ## regenerate what comes from spec/
+	cargo run -q -p openrnic-spec-gen
+
+book: $(MDBOOK) ## build the book into docs/book
+	mdbook build docs
+
+clean: ## remove build results and outputs, keep the tools
+	cargo clean
+	rm -rf out docs/book
+
+distclean: clean ## remove the tools, too
+	rm -rf .tools

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Lints the RTL: the file list is complete; every module, as top of its own, is clean under
+# `verilator --lint-only -Wall` at both data widths; verible's rules; the core goes through Yosys's
+# SystemVerilog front end. Names of modules may be given to lint only those.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PATH=$PWD/.tools/bin:$PATH
+list=rtl/rnic.f
+failed=0
+fail() { printf 'lint: %s\n' "$*" >&2; failed=1; }
+
+[[ -f $list ]] || { echo "lint: $list is missing" >&2; exit 1; }
+mapfile -t files < <(grep -Ev '^[[:space:]]*(//|#|$)' "$list")
+diff <(printf '%s\n' "${files[@]}" | sort) <(find rtl -name '*.sv' | sort) >/tmp/onr-lint.$$ ||
+  { fail "$list and the files of rtl/ differ (< listed, > there):"; grep '^[<>]' /tmp/onr-lint.$$ >&2; }
+rm -f /tmp/onr-lint.$$
+
+# One line per run: module, then its parameters.
+runs=()
+for file in "${files[@]}"; do
+  module=$(basename "$file" .sv)
+  [[ $module == *_pkg ]] && continue
+  (($#)) && [[ " $* " != *" $module "* ]] && continue
+  grep -qE "^module +$module\b" "$file" || { fail "$file does not define the module $module"; continue; }
+  if grep -qE 'parameter +(int +)?(unsigned +)?DataW\b' "$file"; then
+    runs+=("$module -GDataW=64" "$module -GDataW=512")
+  else
+    runs+=("$module")
+  fi
+done
+
+lint_one() {
+  local module=$1 log
+  shift
+  log=$(verilator --lint-only -Wall -sv --no-timing --top-module "$module" "$@" "${LINT_FILES[@]}" 2>&1) ||
+    { printf '%s %s:\n%s\n' "$module" "$*" "$log"; return 1; }
+}
+export -f lint_one
+printf 'verilator --lint-only -Wall: %d runs\n' "${#runs[@]}"
+((${#runs[@]})) || { echo "lint: no module to lint" >&2; exit 1; }
+# What cannot even be read would be told once per module.
+read -ra first <<<"${runs[0]}"
+log=$(LINT_FILES=("${files[@]}") && lint_one "${first[@]}") || if grep -q '^%Error: rtl/' <<<"$log"; then
+  printf '%s\n' "$log" >&2
+  exit 1
+fi
+# The file list goes through the environment, as arrays do not.
+printf '%s\n' "${runs[@]}" |
+  LINT_LIST="${files[*]}" xargs -P "$(nproc)" -I{} bash -c 'read -ra LINT_FILES <<<"$LINT_LIST"; lint_one {}' ||
+  fail "verilator found the above"
+
+printf 'verible-verilog-lint: %d files\n' "${#files[@]}"
+verible-verilog-lint --rules_config scripts/verible.rules "${files[@]}" || fail "verible found the above"
+
+if (($# == 0)); then
+  for top in rnic_top_64 rnic_top_512; do
+    printf 'yosys read_slang: %s\n' "$top"
+    log=$(yosys -p "read_slang --top $top ${files[*]} ; hierarchy -check -top $top" 2>&1) ||
+      { tail -n 30 <<<"$log" >&2; fail "yosys cannot read $top"; }
+  done
+fi
+((failed == 0)) && echo "RTL lint: clean"
+exit $failed
