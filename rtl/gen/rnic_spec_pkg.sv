@@ -1028,6 +1028,78 @@ package rnic_spec_pkg;
     return {x.rsvd_0} == '0;
   endfunction
 
+  // ---- commands
+  // Bits that must be zero: those that the command does not read, and flags it does not know.
+  // All ones for an opcode that does not exist.
+  function automatic logic [511:0] cmd_rsvd_mask(logic [7:0] op);
+    case (op)
+      CMD_OPCODE_QUERY_DEVICE:
+        return 512'h0000000000000000_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffff0000ff00;
+      CMD_OPCODE_QUERY_COUNTERS:
+        return 512'h0000000000000000_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffff0000ff00;
+      CMD_OPCODE_SET_PORT:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_fe00000000000000_000000000000ff00;
+      CMD_OPCODE_SET_GID:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_0000000000000000_0000000000000000_ffffffffffffffff_000000000000ff00;
+      CMD_OPCODE_SET_PKEY:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffff0000_000000000000ff00;
+      CMD_OPCODE_CREATE_PD:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffff0000ff00;
+      CMD_OPCODE_DESTROY_PD:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_000000000000ff00;
+      CMD_OPCODE_CREATE_MR:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_0000000000000000_0000000000000000_0000000000000000_ffffffff00000000_ffffffff0000ff00;
+      CMD_OPCODE_DESTROY_MR:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_000000000000ff00;
+      CMD_OPCODE_CREATE_CQ:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_0000000000000000_ffffffffff000000_ffffffff0000ff00;
+      CMD_OPCODE_DESTROY_CQ:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_000000000000ff00;
+      CMD_OPCODE_CREATE_EQ:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_0000000000000000_ffffffffffffff00_000000000000ff00;
+      CMD_OPCODE_DESTROY_EQ:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_000000000000ff00;
+      CMD_OPCODE_CREATE_QP:
+        return 512'hffffffffffffffff_0000000000000000_0000000000000000_0000000000000000_0000000000000000_ff00000000000000_0000000000000000_000000000000f000;
+      CMD_OPCODE_MODIFY_QP:
+        return 512'h0000000000000000_0000000000000000_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffff000000_000000000000cf00;
+      CMD_OPCODE_QUERY_QP:
+        return 512'h0000000000000000_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffff000000_000000000000ff00;
+      CMD_OPCODE_DESTROY_QP:
+        return 512'hffffffffffffffff_0000000000000000_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffff000000_000000000000ef00;
+      CMD_OPCODE_INSTALL_QP:
+        return 512'h0000000000000000_0000000000000000_0000000000000000_0000000000000000_0000000000000000_ff00000000000000_0000000000000000_000000000000f000;
+      CMD_OPCODE_LIST_QP:
+        return 512'hffffffffffffffff_0000000000000000_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffff000000_000000000000ff00;
+      default: return '1;
+    endcase
+  endfunction
+
+  function automatic logic cmd_known(logic [7:0] op);
+    case (op)
+      CMD_OPCODE_QUERY_DEVICE,
+      CMD_OPCODE_QUERY_COUNTERS,
+      CMD_OPCODE_SET_PORT,
+      CMD_OPCODE_SET_GID,
+      CMD_OPCODE_SET_PKEY,
+      CMD_OPCODE_CREATE_PD,
+      CMD_OPCODE_DESTROY_PD,
+      CMD_OPCODE_CREATE_MR,
+      CMD_OPCODE_DESTROY_MR,
+      CMD_OPCODE_CREATE_CQ,
+      CMD_OPCODE_DESTROY_CQ,
+      CMD_OPCODE_CREATE_EQ,
+      CMD_OPCODE_DESTROY_EQ,
+      CMD_OPCODE_CREATE_QP,
+      CMD_OPCODE_MODIFY_QP,
+      CMD_OPCODE_QUERY_QP,
+      CMD_OPCODE_DESTROY_QP,
+      CMD_OPCODE_INSTALL_QP,
+      CMD_OPCODE_LIST_QP: return 1'b1;
+      default: return 1'b0;
+    endcase
+  endfunction
+
   // ---- opcodes of the BTH
   localparam logic [7:0] OPC_RC_SEND_FIRST = 8'h00;
   localparam logic [7:0] OPC_RC_SEND_MIDDLE = 8'h01;

@@ -28,6 +28,7 @@ pub fn check(spec: &Spec) -> Check {
     check_rnr(spec)?;
     check_edges(spec)?;
     check_budgets(spec)?;
+    check_commands(spec)?;
     check_blocks(spec)
 }
 
@@ -316,6 +317,39 @@ fn check_budgets(spec: &Spec) -> Check {
         if !seen.insert(&b.name) {
             return Err(bad(&b.file, item(), "name used twice"));
         }
+    }
+    Ok(())
+}
+
+fn check_commands(spec: &Spec) -> Check {
+    let Some(opcodes) = spec.find_enum("CmdOpcode") else { return Ok(()) };
+    let flags = spec.find_flags("CmdFlag");
+    let mut seen = BTreeSet::new();
+    for c in &spec.commands {
+        let fail = |message: String| Err(bad(&c.file, format!("command {}", c.opcode), message));
+        if !opcodes.values.iter().any(|v| v.name == c.opcode) {
+            return fail("no value of enum CmdOpcode".to_owned());
+        }
+        if !seen.insert(&c.opcode) {
+            return fail("given twice".to_owned());
+        }
+        let Some(layout) = spec.layouts.iter().find(|l| l.name == c.layout) else {
+            return fail(format!("layout {} does not exist", c.layout));
+        };
+        let common = model::Command::COMMON.iter().map(|name| (*name).to_owned());
+        for name in common.chain(c.fields.iter().cloned()) {
+            if !layout.fields.iter().any(|f| f.name == name) {
+                return fail(format!("layout {} has no field {name}", c.layout));
+            }
+        }
+        for name in &c.flags {
+            if !flags.is_some_and(|f| f.values.iter().any(|v| v.name == *name)) {
+                return fail(format!("flag {name} does not exist"));
+            }
+        }
+    }
+    if !spec.commands.is_empty() && let Some(v) = opcodes.values.iter().find(|v| !seen.contains(&v.name)) {
+        return Err(bad(&opcodes.file, format!("enum CmdOpcode, value {}", v.name), "no [[command]] says what it reads"));
     }
     Ok(())
 }

@@ -29,6 +29,7 @@ pub struct Spec {
     pub(crate) rnr_timer: Option<RnrTimer>,
     pub(crate) edges: Vec<Edge>,
     pub(crate) budgets: Vec<Budget>,
+    pub(crate) commands: Vec<Command>,
     pub(crate) blocks: Vec<Block>,
 }
 
@@ -52,6 +53,8 @@ struct RawFile {
     edges: Vec<Edge>,
     #[serde(default, rename = "budget")]
     budgets: Vec<Budget>,
+    #[serde(default, rename = "command")]
+    commands: Vec<Command>,
     #[serde(default, rename = "block")]
     blocks: Vec<Block>,
 }
@@ -415,6 +418,28 @@ pub struct Budget {
     pub measured: String,
 }
 
+/// What a command reads.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    #[serde(skip)]
+    pub file: String,
+    pub opcode: String,
+    pub layout: String,
+    #[serde(default)]
+    pub flags: Vec<String>,
+    pub fields: Vec<String>,
+    #[serde(default)]
+    pub doc: String,
+    #[serde(default)]
+    pub returns: String,
+}
+
+impl Command {
+    /// Fields that every command reads.
+    pub const COMMON: [&str; 3] = ["opcode", "flags", "tag"];
+}
+
 /// A block of registers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -500,6 +525,7 @@ impl Spec {
             take!(opcodes);
             take!(edges);
             take!(budgets);
+            take!(commands);
             take!(blocks);
             if let Some(mut table) = raw.rnr_timer {
                 table.file = source.name.clone();
@@ -549,6 +575,23 @@ impl Spec {
             }
         }
         out
+    }
+
+    /// The bits that must be zero in a command, by byte: those of no field it reads, and unknown flags.
+    pub(crate) fn reserved_mask(&self, command: &Command) -> Vec<u8> {
+        let Some(layout) = self.layouts.iter().find(|l| l.name == command.layout) else { return Vec::new() };
+        let mut mask = vec![0xff; layout.bytes as usize];
+        let read = |f: &&Field| Command::COMMON.contains(&f.name.as_str()) || command.fields.contains(&f.name);
+        let known = self.find_flags("CmdFlag").map_or(0, |f| f.mask(&command.flags));
+        for f in layout.fields.iter().filter(read) {
+            for at in f.start()..f.end() {
+                let unknown = f.name == "flags" && known >> (at - f.start()) & 1 == 0;
+                if !unknown && let Some(byte) = mask.get_mut((at / 8) as usize) {
+                    *byte &= !(1u8 << (at % 8));
+                }
+            }
+        }
+        mask
     }
 
     /// Bits of an address in BAR0.

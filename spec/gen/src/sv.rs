@@ -71,6 +71,7 @@ pub fn package(spec: &Spec) -> Result<String, Error> {
     for l in &spec.headers {
         structure(&mut out, l, false);
     }
+    commands(&mut out, spec);
     opcodes(&mut out, spec);
     transitions(&mut out, spec);
     registers(&mut out, spec);
@@ -174,6 +175,34 @@ fn structure(out: &mut Out, l: &Layout, little_endian: bool) {
         let all: Vec<String> = gaps.iter().map(|g| format!("x.{g}")).collect();
         out.line(format!("    return {{{}}} == '0;", all.join(", ")));
     }
+    out.line("  endfunction");
+}
+
+fn commands(out: &mut Out, spec: &Spec) {
+    let Some(ops) = spec.find_enum("CmdOpcode") else { return };
+    out.section("commands");
+    out.line("  // Bits that must be zero: those that the command does not read, and flags it does not know.");
+    out.line("  // All ones for an opcode that does not exist.");
+    out.define("commands", "cmd_rsvd_mask");
+    out.line("  function automatic logic [511:0] cmd_rsvd_mask(logic [7:0] op);");
+    out.line("    case (op)");
+    for c in &spec.commands {
+        let mask = spec.reserved_mask(c);
+        let words: Vec<String> = mask.rchunks(8).map(|w| w.iter().rev().map(|b| format!("{b:02x}")).collect()).collect();
+        out.line(format!("      {}:", names::value(&ops.name, &c.opcode)));
+        out.line(format!("        return 512'h{};", words.join("_")));
+    }
+    out.line("      default: return '1;");
+    out.line("    endcase");
+    out.line("  endfunction");
+    out.line("");
+    out.define("commands", "cmd_known");
+    out.line("  function automatic logic cmd_known(logic [7:0] op);");
+    out.line("    case (op)");
+    let all: Vec<String> = spec.commands.iter().map(|c| names::value(&ops.name, &c.opcode)).collect();
+    out.line(format!("      {}: return 1'b1;", all.join(",\n      ")));
+    out.line("      default: return 1'b0;");
+    out.line("    endcase");
     out.line("  endfunction");
 }
 

@@ -26,7 +26,7 @@ mod tables;
 
 pub use generated::*;
 pub use tables::{
-    Access as RegAccess, Block, Budget, Comparison, OpKind, OpcodeInfo, PacketDir, PacketPos, PayloadRule, QpEdge, Register,
+    Access as RegAccess, Block, Budget, Command, Comparison, OpKind, OpcodeInfo, PacketDir, PacketPos, PayloadRule, QpEdge, Register,
 };
 
 /// A number that no value of an enumeration has.
@@ -54,6 +54,11 @@ pub struct TooShort {
 /// The properties of a BTH opcode; `None` for one that this device does not know.
 pub fn opcode_info(opcode: u8) -> Option<&'static OpcodeInfo> {
     Opcode::try_from(opcode).ok().map(Opcode::info)
+}
+
+/// What a command reads and returns; `None` when the specification does not say.
+pub fn command(opcode: CmdOpcode) -> Option<&'static Command> {
+    COMMANDS.iter().find(|c| c.opcode == opcode)
 }
 
 /// Shortest time a requester waits after an RNR NAK, in nanoseconds; the low five bits of `code` count.

@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use crate::{ExtHeader, Opcode, QpAttrBit, Transport};
+use crate::{CmdFlag, CmdOpcode, ExtHeader, Opcode, QpAttrBit, Transport};
 
 /// What follows from a BTH opcode alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +162,25 @@ pub struct QpEdge {
     pub required: QpAttrBit,
     /// Attributes that may be given: the required and the optional ones, and STATE.
     pub allowed: QpAttrBit,
+}
+
+/// What a command reads and returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Command {
+    /// The command.
+    pub opcode: CmdOpcode,
+    /// Name of its structure.
+    pub layout: &'static str,
+    /// Flags that it knows.
+    pub flags: CmdFlag,
+    /// Fields that it reads, beside opcode, flags and tag.
+    pub fields: &'static [&'static str],
+    /// Bits that must be zero: those of no field it reads, and flags that it does not know.
+    pub reserved: [u8; 64],
+    /// What is special about it.
+    pub doc: &'static str,
+    /// What its completion carries beside tag, opcode and status.
+    pub returns: &'static str,
 }
 
 /// A block of registers in BAR0.
