@@ -12,9 +12,8 @@ fail() { printf 'lint: %s\n' "$*" >&2; failed=1; }
 
 [[ -f $list ]] || { echo "lint: $list is missing" >&2; exit 1; }
 mapfile -t files < <(grep -Ev '^[[:space:]]*(//|#|$)' "$list")
-diff <(printf '%s\n' "${files[@]}" | sort) <(find rtl -name '*.sv' | sort) >/tmp/onr-lint.$$ ||
-  { fail "$list and the files of rtl/ differ (< listed, > there):"; grep '^[<>]' /tmp/onr-lint.$$ >&2; }
-rm -f /tmp/onr-lint.$$
+differing=$(diff <(printf '%s\n' "${files[@]}" | sort) <(find rtl -name '*.sv' | sort) | grep '^[<>]' || true)
+[[ -z $differing ]] || fail "$list and the files of rtl/ differ (< listed, > there):"$'\n'"$differing"
 
 # One line per run: module, then its parameters.
 runs=()
