@@ -97,6 +97,15 @@ impl DmaBuf {
     }
 }
 
+/// What a function writes to raise one of its MSI-X vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MsiMessage {
+    /// Bus address of the 4-byte write.
+    pub addr: u64,
+    /// The value written.
+    pub data: u32,
+}
+
 /// One PCIe function as its driver sees it.
 ///
 /// Config space follows the PCI specification (type 0 header). Values of config space and of MMIO
@@ -134,6 +143,13 @@ pub trait Bus {
 
     /// Writes host memory at a bus address. Visible to the device at once.
     fn dma_write(&mut self, addr: u64, data: &[u8]) -> Result<(), BusError>;
+
+    /// The message that the driver shall put into the MSI-X table for `vector`; `None` when the back-end
+    /// programs the table by itself.
+    fn msix_message(&mut self, vector: u16) -> Result<Option<MsiMessage>, BusError> {
+        let _ = vector;
+        Ok(None)
+    }
 
     /// Takes the MSI-X vectors raised since the last call, in order of arrival.
     fn take_interrupts(&mut self) -> Vec<u16>;

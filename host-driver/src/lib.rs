@@ -4,4 +4,4 @@
 
 pub mod bus;
 
-pub use bus::{Bus, BusError, DmaBuf};
+pub use bus::{Bus, BusError, DmaBuf, MsiMessage};
