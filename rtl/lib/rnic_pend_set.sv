@@ -32,7 +32,8 @@ module rnic_pend_set #(
   function automatic logic [WordW-1:0] word_of(logic [IdxW-1:0] i);
     return WordW'(i >> LowW);
   endfunction
-  // verilator lint_off UNUSEDSIGNAL -- only the low bits of an index name a bit of its word
+  // verilator lint_off UNUSEDSIGNAL
+  // (only the low bits of an index name a bit of its word)
   function automatic logic [LowW-1:0] bit_of(logic [IdxW-1:0] i);
     return LowW'(i);
   endfunction

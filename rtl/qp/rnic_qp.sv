@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The QP engine's control half: allocator, table, gate, batches. The only writer of every control section.
-// Contract: one command at a time, in order; its completion stands until taken. Hardware errors and "drained" marks
-// are taken while no batch is under way and applied then; a read of a hot word in the cycle of a write sees the new word.
+// Contract: one command at a time, in order; its completion stands until taken. Hardware errors and "drained" marks are never
+// refused; they are applied while no command is under way, and before the next one. A read of a hot word in the cycle of a write
+// sees the new word; the cold port answers one cycle after the grant, and a section is never seen half changed. qp_evt follows its
+// change by one cycle: whoever reads because of it sees the new section. rd_rsp_ready_o is always high.
 module rnic_qp
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -11,7 +13,8 @@ module rnic_qp
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumHot = 4,
     parameter int unsigned NumCold = 4,
-    parameter int unsigned NumErr = 3
+    parameter int unsigned NumErr = 3,
+    parameter int unsigned GenW = (QpIdxW < 8) ? 16 : 24 - QpIdxW   // generation bits of a QPN; less for tests alone
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -41,4 +44,186 @@ module rnic_qp
     output logic eqe_valid_o, input logic eqe_ready_i, output eqe_req_t eqe_o,
     output cnt_t cnt_o
 );
+  localparam int unsigned AttrW = QP_ATTR_BIT_W;
+
+  initial begin
+    if (QpIdxW < 3 || QpIdxW > 16 || GenW < 1 || GenW > 16 || QpIdxW + GenW > 24) $fatal(1, "QpIdxW or GenW out of range: %m");
+    if (DataW != 64 && DataW != 128 && DataW != 256 && DataW != 512) $fatal(1, "DataW must be 64, 128, 256 or 512: %m");
+  end
+
+  // ---------------------------------------------------------------- table, and who writes it: a command or an error, never both
+  logic own_re, cmd_own_re, err_own_re, own_used, own_notify;
+  logic [QpIdxW-1:0] cmd_own_idx, err_own_idx, widx, cmd_widx, err_widx;
+  logic [7:0] own_port;
+  qp_hot_t own_hot, hot, cmd_hot, err_hot;
+  logic cmd_we, err_we, cmd_used, cmd_notify, create_we, new_life;
+  logic [7:0] cmd_port;
+  qp_create_t create;
+  logic [AttrW-1:0] path_we;
+  qp_path_t path;
+  logic cold_req_valid, cold_req_ready;
+  logic [NumCold:0] cold_ready;
+  // verilator lint_off UNUSEDSIGNAL
+  // (the sequencer knows when its answer stands: one cycle after the grant)
+  logic [NumCold:0] cold_rsp_valid;
+  // verilator lint_on UNUSEDSIGNAL
+
+  assign own_re = cmd_own_re || err_own_re;
+  assign widx   = err_we ? err_widx : cmd_widx;
+  assign hot    = err_we ? err_hot : cmd_hot;
+  assign {cold_req_ready, cold_req_ready_o} = cold_ready;
+  assign cold_rsp_valid_o = cold_rsp_valid[NumCold-1:0];
+
+  rnic_qp_table #(
+      .QpIdxW(QpIdxW),
+      .NumHot(NumHot),
+      .NumCold(NumCold + 1)
+  ) u_table (
+      .clk_i, .rst_i,
+      .we_i(cmd_we || err_we), .widx_i(widx), .hot_i(hot),
+      .used_i(err_we ? own_used : cmd_used), .notify_i(err_we ? own_notify : cmd_notify), .port_i(err_we ? own_port : cmd_port),
+      .create_we_i(create_we), .create_i(create), .path_we_i(path_we), .path_i(path),
+      .own_re_i(own_re), .own_idx_i(err_own_re ? err_own_idx : cmd_own_idx),
+      .own_hot_o(own_hot), .own_used_o(own_used), .own_notify_o(own_notify), .own_port_o(own_port),
+      .hot_idx_i, .hot_o,
+      .cold_req_valid_i({cold_req_valid, cold_req_valid_i}), .cold_req_ready_o(cold_ready),
+      .cold_req_idx_i({qp_idx_t'(cmd_own_idx), cold_req_idx_i}), .cold_rsp_valid_o(cold_rsp_valid), .cold_rsp_o
+  );
+
+  always_ff @(posedge clk_i) begin
+    qp_evt_valid_o <= !rst_i && ready_o && (cmd_we || err_we);
+    qp_evt_o       <= '{idx: qp_idx_t'(widx), epoch: hot.epoch, state: hot.state, new_life: !err_we && new_life};
+  end
+
+  // ---------------------------------------------------------------- hardware errors
+  logic idle, quiet;
+  rnic_qp_err #(
+      .QpIdxW(QpIdxW),
+      .NumErr(NumErr)
+  ) u_err (
+      .clk_i, .rst_i,
+      .err_valid_i(qp_err_valid_i), .err_i(qp_err_i),
+      .drained_valid_i(sq_drained_valid_i), .drained_idx_i(sq_drained_idx_i), .drained_epoch_i(sq_drained_epoch_i),
+      .run_i(idle), .quiet_o(quiet),
+      .own_re_o(err_own_re), .own_idx_o(err_own_idx), .own_hot_i(own_hot), .own_notify_i(own_notify),
+      .we_o(err_we), .widx_o(err_widx), .hot_o(err_hot),
+      .eqe_valid_o, .eqe_ready_i, .eqe_o
+  );
+
+  // ---------------------------------------------------------------- commands
+  cmd_qp_t cmd;
+  cmd_status_e chk_status;
+  logic [31:0] chk_detail;
+  logic chk_send_cq, chk_recv_cq;
+  rnic_qp_check #(
+      .QpIdxW(QpIdxW),
+      .GenW(GenW),
+      .NumCq(NumCq)
+  ) u_check (
+      .clk_i, .cmd_i(cmd), .pd_valid_i, .cq_valid_i,
+      .status_o(chk_status), .detail_o(chk_detail), .has_send_cq_o(chk_send_cq), .has_recv_cq_o(chk_recv_cq)
+  );
+
+  logic [3:0] gate_type;
+  qp_state_e gate_state;
+  logic gate_draining, gate_ok;
+  logic [7:0] gate_port;
+  gate_rule_e gate_rule;
+  logic [31:0] gate_detail;
+  qp_attr_t rec;
+  rnic_qp_gate u_gate (
+      .clk_i,
+      .qp_type_i(gate_type), .state_i(gate_state), .draining_i(gate_draining), .port_i(gate_port), .attr_i(rec), .port_cfg_i,
+      .ok_o(gate_ok), .rule_o(gate_rule), .detail_o(gate_detail)
+  );
+
+  logic [QpIdxW:0] free_cnt;
+  logic alloc_ready, list_start, list_valid, list_ready, search_start, search_done, found, put_valid, put_free;
+  logic [QpIdxW-1:0] list_idx, start;
+  rnic_qp_alloc #(
+      .QpIdxW(QpIdxW)
+  ) u_alloc (
+      .clk_i, .rst_i, .ready_o(alloc_ready), .free_cnt_o(free_cnt),
+      .list_start_i(list_start), .list_n_i((QpIdxW + 1)'(cmd.count)), .list_valid_o(list_valid), .list_ready_i(list_ready), .list_idx_o(list_idx),
+      .search_start_i(search_start), .search_n_i((QpIdxW + 1)'(cmd.count)), .search_align_i(cmd.align_log2),
+      .search_done_o(search_done), .found_o(found), .start_o(start),
+      .put_valid_i(put_valid), .put_free_i(put_free), .put_idx_i(cmd_widx)
+  );
+
+  logic mark_ready, mark_fill, mark_op, mark_set, mark_bit, mark_walk, mark_valid, mark_take;
+  logic [QpIdxW-1:0] mark_idx;
+  rnic_qp_bitmap #(
+      .IdxW(QpIdxW)
+  ) u_marks (
+      .clk_i, .rst_i, .fill_i(mark_fill), .ready_o(mark_ready),
+      .op_valid_i(mark_op), .op_set_i(mark_set), .op_idx_i(cmd_widx), .bit_o(mark_bit),
+      .walk_start_i(mark_walk), .walk_n_i((QpIdxW + 1)'(cmd.count)), .out_valid_o(mark_valid), .out_ready_i(mark_take), .out_idx_o(mark_idx),
+      .word_rd_i(1'b0), .word_idx_i('0),
+      // verilator lint_off PINCONNECTEMPTY
+      .word_o()   // marks are handed out by the walk alone
+      // verilator lint_on PINCONNECTEMPTY
+  );
+
+  logic fetch_start, fetch_records, fetch_abort, fetch_idle, fetch_err, item_valid, item_ready;
+  logic [31:0] item;
+  logic [512/DataW-1:0] rec_we;
+  logic [5:0] rec_wrow, rec_row;
+  logic [DataW-1:0] rec_wdata;
+  logic rec_re;
+  rnic_qp_fetch #(
+      .DataW(DataW)
+  ) u_fetch (
+      .clk_i, .rst_i, .start_i(fetch_start), .records_i(fetch_records), .addr_i(fetch_records ? cmd.attr_addr : cmd.list_addr),
+      .items_i((fetch_records && !cmd.flags[CMD_FLAG_RECORDS]) ? 17'd1 : 17'(cmd.count)), .abort_i(fetch_abort),
+      .idle_o(fetch_idle), .err_o(fetch_err),
+      .rec_we_o(rec_we), .rec_row_o(rec_wrow), .rec_data_o(rec_wdata),
+      .item_valid_o(item_valid), .item_ready_i(item_ready), .item_o(item),
+      .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i
+  );
+  rnic_qp_ram_we #(
+      .LaneW(DataW),
+      .NumLane(512 / DataW),
+      .Depth(MAX_RECORDS)
+  ) u_records (
+      .clk_i, .we_i(rec_we), .waddr_i(rec_wrow), .wdata_i({512 / DataW{rec_wdata}}), .re_i(rec_re), .raddr_i(rec_row), .rdata_o(rec)
+  );
+
+  logic out_start, out_room, out_idle, out_word, out_beat;
+  logic [18:0] out_len;
+  logic [31:0] word;
+  logic [DataW-1:0] beat;
+  rnic_qp_out #(
+      .DataW(DataW)
+  ) u_out (
+      .clk_i, .rst_i, .start_i(out_start), .addr_i(cmd.opcode == CMD_OPCODE_QUERY_QP ? cmd.attr_addr : cmd.list_addr), .len_i(out_len),
+      .word_valid_i(out_word), .word_i(word), .beat_valid_i(out_beat), .beat_i(beat), .room_o(out_room), .idle_o(out_idle),
+      .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
+  );
+
+  rnic_qp_batch #(
+      .DataW(DataW),
+      .QpIdxW(QpIdxW),
+      .GenW(GenW)
+  ) u_batch (
+      .clk_i, .rst_i, .ready_o,
+      .cmd_valid_i(qp_cmd_valid_i), .cmd_ready_o(qp_cmd_ready_o), .cmd_i(qp_cmd_i),
+      .cpl_valid_o(qp_cpl_valid_o), .cpl_ready_i(qp_cpl_ready_i), .cpl_o(qp_cpl_o),
+      .cmd_o(cmd), .chk_status_i(chk_status), .chk_detail_i(chk_detail), .chk_send_cq_i(chk_send_cq), .chk_recv_cq_i(chk_recv_cq),
+      .idle_o(idle), .quiet_i(quiet),
+      .own_re_o(cmd_own_re), .own_idx_o(cmd_own_idx), .own_hot_i(own_hot), .own_used_i(own_used), .own_notify_i(own_notify), .own_port_i(own_port),
+      .cold_req_valid_o(cold_req_valid), .cold_req_ready_i(cold_req_ready), .cold_rsp_i(cold_rsp_o),
+      .we_o(cmd_we), .widx_o(cmd_widx), .hot_o(cmd_hot), .used_o(cmd_used), .notify_o(cmd_notify), .port_o(cmd_port),
+      .create_we_o(create_we), .create_o(create), .path_we_o(path_we), .path_o(path), .new_life_o(new_life),
+      .gate_type_o(gate_type), .gate_state_o(gate_state), .gate_draining_o(gate_draining), .gate_port_o(gate_port),
+      .gate_ok_i(gate_ok), .gate_rule_i(gate_rule), .gate_detail_i(gate_detail),
+      .alloc_ready_i(alloc_ready), .free_cnt_i(free_cnt), .list_start_o(list_start), .list_valid_i(list_valid), .list_ready_o(list_ready), .list_idx_i(list_idx),
+      .search_start_o(search_start), .search_done_i(search_done), .found_i(found), .start_i(start), .put_valid_o(put_valid), .put_free_o(put_free),
+      .mark_ready_i(mark_ready), .mark_fill_o(mark_fill), .mark_op_o(mark_op), .mark_set_o(mark_set), .mark_bit_i(mark_bit),
+      .mark_walk_o(mark_walk), .mark_valid_i(mark_valid), .mark_take_o(mark_take), .mark_idx_i(mark_idx),
+      .fetch_start_o(fetch_start), .fetch_records_o(fetch_records), .fetch_abort_o(fetch_abort), .fetch_idle_i(fetch_idle), .fetch_err_i(fetch_err),
+      .item_valid_i(item_valid), .item_ready_o(item_ready), .item_i(item), .rec_re_o(rec_re), .rec_row_o(rec_row), .rec_i(rec),
+      .out_start_o(out_start), .out_len_o(out_len), .out_room_i(out_room), .out_idle_i(out_idle),
+      .out_word_o(out_word), .word_o(word), .out_beat_o(out_beat), .beat_o(beat),
+      .ref_valid_o, .ref_o, .drain_req_o, .drain_ack_i, .cnt_o
+  );
 endmodule

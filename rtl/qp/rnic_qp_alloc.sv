@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Allocator of table indices: which are free, the lowest free ones one by one, and a free aligned range.
+// Contract: index 0 and 1 are never free. List: list_start_i with a number that free_cnt_o covers; the lowest free indices
+// come out in ascending order, one a cycle plus one cycle per full word, and are taken as they come. Range: search_start_i;
+// search_done_o pulses with found_o and start_o (held until the next search) after table/64 + 2 cycles at most, the lowest
+// range is found, nothing is taken. Single: put_* marks one index free or taken. One of the three at a time.
+module rnic_qp_alloc #(
+    parameter int unsigned QpIdxW = 8
+) (
+    input  logic              clk_i,
+    input  logic              rst_i,
+    output logic              ready_o,          // low after reset until all is marked free
+    output logic [QpIdxW:0]   free_cnt_o,
+    // list
+    input  logic              list_start_i,
+    input  logic [QpIdxW:0]   list_n_i,
+    output logic              list_valid_o,
+    input  logic              list_ready_i,
+    output logic [QpIdxW-1:0] list_idx_o,
+    // range
+    input  logic              search_start_i,
+    input  logic [QpIdxW:0]   search_n_i,
+    input  logic [3:0]        search_align_i,   // log2; both held during the search
+    output logic              search_done_o,
+    output logic              found_o,
+    output logic [QpIdxW-1:0] start_o,
+    // single
+    input  logic              put_valid_i,
+    input  logic              put_free_i,
+    input  logic [QpIdxW-1:0] put_idx_i
+);
+  localparam int unsigned LowW = (QpIdxW > 6) ? 6 : QpIdxW;
+  localparam int unsigned WordB = 1 << LowW;
+  localparam int unsigned NumWord = 1 << (QpIdxW - LowW);
+  localparam int unsigned WordW = (NumWord > 1) ? $clog2(NumWord) : 1;
+  localparam int unsigned PosW = 18;            // positions up to two tables long, without overflow
+
+  logic [WordB-1:0] word;
+  logic scan_q;                                 // words are being read
+  logic [WordW-1:0] scan_w_q;
+
+  rnic_qp_bitmap #(
+      .IdxW(QpIdxW),
+      .Ones(1'b1)
+  ) u_free (
+      .clk_i, .rst_i,
+      .fill_i(1'b0), .ready_o,
+      .op_valid_i(put_valid_i), .op_set_i(put_free_i), .op_idx_i(put_idx_i),
+      // verilator lint_off PINCONNECTEMPTY
+      .bit_o(),   // whether an index is free is known before it is put
+      // verilator lint_on PINCONNECTEMPTY
+      .walk_start_i(list_start_i), .walk_n_i(list_n_i),
+      .out_valid_o(list_valid_o), .out_ready_i(list_ready_i), .out_idx_o(list_idx_o),
+      .word_rd_i(scan_q), .word_idx_i(scan_w_q), .word_o(word)
+  );
+
+  // ---------------------------------------------------------------- how many are free
+  logic [QpIdxW:0] free_q;
+  assign free_cnt_o = free_q;
+  always_ff @(posedge clk_i) begin
+    if (rst_i) free_q <= (QpIdxW + 1)'((1 << QpIdxW) - 2);
+    else if (list_start_i) free_q <= free_q - list_n_i;
+    else if (put_valid_i) free_q <= put_free_i ? free_q + (QpIdxW + 1)'(1) : free_q - (QpIdxW + 1)'(1);
+  end
+
+  // ---------------------------------------------------------------- range search, stage A: one word
+  // A run of n free bits inside the word is two overlapping runs of p, p the largest power of two up to n.
+  logic [LowW:0] n_small;                       // n where it fits a word
+  logic          small_n;
+  logic [LowW:0] pow_n;
+  logic [WordB-1:0] run[LowW+1];                // run[k]: bit i starts 2^k free bits
+  logic [WordB-1:0] run_sel;
+  logic [LowW:0] lead, top;                     // free bits from the bottom; where the free bits at the top begin
+
+  assign small_n = 32'(search_n_i) <= WordB;
+  assign n_small = (LowW + 1)'(search_n_i);
+  always_comb begin
+    run[0] = word;
+    for (int unsigned k = 1; k <= LowW; k++) run[k] = run[k-1] & (run[k-1] >> (1 << (k - 1)));
+    run_sel = word;
+    pow_n   = (LowW + 1)'(1);
+    for (int unsigned k = 0; k <= LowW; k++)
+      if (n_small[k]) begin
+        run_sel = run[k];
+        pow_n   = (LowW + 1)'(1 << k);
+      end
+    lead = (LowW + 1)'(WordB);
+    for (int unsigned i = WordB; i > 0; i--) if (!word[i-1]) lead = (LowW + 1)'(i - 1);
+    top = '0;
+    for (int unsigned i = 0; i < WordB; i++) if (!word[i]) top = (LowW + 1)'(i + 1);
+  end
+
+  // Places where a range may start.
+  logic [WordB-1:0] place;
+  logic [15:0] below;                           // 2^align - 1
+  always_comb begin
+    below = (16'd1 << search_align_i) - 16'd1;
+`ifdef RNIC_CUT_QP_ALIGN
+    below = 16'd0;
+`endif
+    for (int unsigned i = 0; i < WordB; i++) place[i] = (below & {10'(scan_w_q << (6 - LowW)), 6'(i)}) == 16'd0;
+  end
+
+  logic a_valid_q, a_last_q, a_full_q;
+  logic [WordB-1:0] a_run_q, a_place_q;
+  logic [LowW:0] a_lead_q, a_top_q, a_shift_q;
+  logic [WordW-1:0] a_w_q;
+
+  // ---------------------------------------------------------------- stage B: hit in the word, or a run carried over words
+  logic [WordB-1:0] hits;
+  logic in_hit, carry_hit, carry_q;
+  logic [LowW-1:0] in_pos;
+  logic [PosW-1:0] base, carry_end_q, begin_pos;
+  logic [QpIdxW-1:0] carry_start_q;
+
+  assign hits = (a_run_q & (a_run_q >> a_shift_q)) & a_place_q;
+  assign in_hit = small_n && (hits != '0);
+  assign base = PosW'(a_w_q) << LowW;
+  assign carry_hit = carry_q && (base + PosW'(a_lead_q) >= carry_end_q);
+  assign begin_pos = (base + PosW'(a_top_q) + PosW'(below)) & ~PosW'(below);
+  always_comb begin
+    in_pos = '0;
+    for (int unsigned i = WordB; i > 0; i--) if (hits[i-1]) in_pos = LowW'(i - 1);
+  end
+
+  always_ff @(posedge clk_i) begin
+    search_done_o <= 1'b0;
+    a_valid_q <= scan_q;
+    a_last_q  <= scan_w_q == WordW'(NumWord - 1);
+    a_full_q  <= &word;
+    a_run_q   <= run_sel;
+    a_place_q <= place;
+    a_lead_q  <= lead;
+    a_top_q   <= top;
+    a_shift_q <= n_small - pow_n;
+    a_w_q     <= scan_w_q;
+    if (scan_q) begin
+      scan_w_q <= scan_w_q + WordW'(1);
+      if (scan_w_q == WordW'(NumWord - 1)) scan_q <= 1'b0;
+    end
+    if (a_valid_q) begin
+      if (carry_hit || in_hit) begin
+        found_o       <= 1'b1;
+        start_o       <= carry_hit ? carry_start_q : QpIdxW'(base) | QpIdxW'(in_pos);
+        search_done_o <= 1'b1;
+        scan_q        <= 1'b0;
+        a_valid_q     <= 1'b0;
+      end else begin
+        if (!(a_full_q && carry_q)) begin
+          carry_q       <= a_top_q != (LowW + 1)'(WordB);
+          carry_start_q <= QpIdxW'(begin_pos);
+          carry_end_q   <= begin_pos + PosW'(search_n_i);
+        end
+        if (a_last_q) search_done_o <= 1'b1;
+      end
+    end
+    if (search_start_i) begin
+      scan_q   <= 1'b1;
+      scan_w_q <= '0;
+      carry_q  <= 1'b0;
+      found_o  <= 1'b0;
+    end
+    if (rst_i) begin
+      scan_q        <= 1'b0;
+      a_valid_q     <= 1'b0;
+      search_done_o <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_i) begin
+      if (list_start_i) a_list_fits : assert (list_n_i != '0 && list_n_i <= free_q);
+      if (put_valid_i) a_not_reserved : assert (put_idx_i > QpIdxW'(1));
+    end
+  end
+endmodule

@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequencer of the QP commands. Pass 1 looks at every QP and changes nothing; pass 2 changes every QP and cannot fail.
+// Contract: one command at a time; its completion stands until taken. Items move through three stages, one a cycle: S0 asks the table,
+// S1 has the answer (pass 2: writes), S2 has the gate's verdict. The first offender in the order of the batch ends the command with nothing
+// changed. After new lives (DESTROY, ->RESET) the completion waits for the barrier through the data path.
+module rnic_qp_batch
+  import rnic_spec_pkg::*;
+  import rnic_pkg::*;
+#(
+    parameter int unsigned DataW = 64,
+    parameter int unsigned QpIdxW = 8,
+    parameter int unsigned GenW = 16,
+    localparam int unsigned AttrW = QP_ATTR_BIT_W
+) (
+    input  logic clk_i,
+    input  logic rst_i,
+    output logic ready_o,
+    // commands
+    input  logic cmd_valid_i, output logic cmd_ready_o, input cmd_qp_t cmd_i,
+    output logic cpl_valid_o, input logic cpl_ready_i, output qp_cpl_t cpl_o,
+    // judge of parameters
+    output cmd_qp_t cmd_o, input cmd_status_e chk_status_i, input logic [31:0] chk_detail_i,
+    input  logic chk_send_cq_i, input logic chk_recv_cq_i,
+    // hardware errors: they are applied while idle_o; quiet_i: none is waiting
+    output logic idle_o, input logic quiet_i,
+    // table: own read port, cold port, write port
+    output logic own_re_o, output logic [QpIdxW-1:0] own_idx_o, input qp_hot_t own_hot_i, input logic own_used_i,
+    input  logic own_notify_i, input logic [7:0] own_port_i,
+    output logic cold_req_valid_o, input logic cold_req_ready_i, input qp_ctx_t cold_rsp_i,
+    output logic we_o, output logic [QpIdxW-1:0] widx_o, output qp_hot_t hot_o, output logic used_o, output logic notify_o, output logic [7:0] port_o,
+    output logic create_we_o, output qp_create_t create_o, output logic [AttrW-1:0] path_we_o, output qp_path_t path_o,
+    output logic new_life_o,
+    // gate
+    output logic [3:0] gate_type_o, output qp_state_e gate_state_o, output logic gate_draining_o, output logic [7:0] gate_port_o,
+    input  logic gate_ok_i, input gate_rule_e gate_rule_i, input logic [31:0] gate_detail_i,
+    // allocator and marks
+    input  logic alloc_ready_i, input logic [QpIdxW:0] free_cnt_i, output logic list_start_o, input logic list_valid_i, output logic list_ready_o, input logic [QpIdxW-1:0] list_idx_i,
+    output logic search_start_o, input logic search_done_i, input logic found_i, input logic [QpIdxW-1:0] start_i,
+    output logic put_valid_o, output logic put_free_o,
+    input  logic mark_ready_i, output logic mark_fill_o, output logic mark_op_o, output logic mark_set_o, input logic mark_bit_i,
+    output logic mark_walk_o, input logic mark_valid_i, output logic mark_take_o, input logic [QpIdxW-1:0] mark_idx_i,
+    // host memory
+    output logic fetch_start_o, output logic fetch_records_o, output logic fetch_abort_o, input logic fetch_idle_i, input logic fetch_err_i,
+    input  logic item_valid_i, output logic item_ready_o, input logic [31:0] item_i,
+    output logic rec_re_o, output logic [5:0] rec_row_o, input qp_attr_t rec_i,
+    output logic out_start_o, output logic [18:0] out_len_o, input logic out_room_i, input logic out_idle_i,
+    output logic out_word_o, output logic [31:0] word_o, output logic out_beat_o, output logic [DataW-1:0] beat_o,
+    // effects
+    output logic ref_valid_o, output qp_ref_t ref_o,
+    output logic drain_req_o, input logic drain_ack_i,
+    output cnt_t cnt_o
+);
+  localparam int unsigned QueryBeats = 1024 / DataW;
+  localparam logic [15:0] NoCq = 16'hffff;      // a type without this queue refers to none
+
+  typedef enum logic [3:0] {
+    ST_INIT,     // after reset: every entry is read, made invalid, its epoch advanced
+    ST_IDLE,     // waiting for a command
+    ST_LOOK,     // object tables are looked up
+    ST_CHECK,    // parameters are judged
+    ST_FETCH,    // records are on their way
+    ST_GATE,     // INSTALL: the record against the edge RESET->INIT
+    ST_ALLOC,    // CREATE: is there room?
+    ST_SEARCH,   // CREATE: a range is searched
+    ST_PASS1,    // every QP is looked at
+    ST_PASS2,    // every QP is changed
+    ST_QUERY,    // the section is written to the host, beat by beat
+    ST_SETTLE,   // what is under way ends; after a refusal marks are cleared
+    ST_DRAIN,    // barrier through the data path
+    ST_CPL       // the completion waits to be taken
+  } state_e;
+  state_e state_q;
+
+  // ---------------------------------------------------------------- the command
+  cmd_qp_t cmd_q;
+  logic is_install, is_create, is_modify, is_destroy, is_query, use_list, records, contiguous, requested, by_range, tell_list;
+  logic [16:0] count;
+  assign cmd_o      = cmd_q;
+  assign is_install = cmd_q.opcode == CMD_OPCODE_INSTALL_QP;
+  assign is_create  = cmd_q.opcode == CMD_OPCODE_CREATE_QP || is_install;
+  assign is_modify  = cmd_q.opcode == CMD_OPCODE_MODIFY_QP;
+  assign is_destroy = cmd_q.opcode == CMD_OPCODE_DESTROY_QP;
+  assign is_query   = cmd_q.opcode == CMD_OPCODE_QUERY_QP;
+  assign use_list   = cmd_q.flags[CMD_FLAG_LIST];
+  assign records    = cmd_q.flags[CMD_FLAG_RECORDS];
+  assign requested  = cmd_q.flags[CMD_FLAG_REQUESTED];
+  assign contiguous = cmd_q.flags[CMD_FLAG_CONTIGUOUS] && !requested;
+  assign by_range   = is_create ? (contiguous || requested) : !use_list;
+  assign tell_list  = is_create && !cmd_q.flags[CMD_FLAG_CONTIGUOUS] && cmd_q.list_addr != '0;
+  assign count      = is_query ? 17'd1 : 17'(cmd_q.count);
+
+  // ---------------------------------------------------------------- S0: which QP
+  logic [16:0] k_q, end_k;                       // item; how many there are
+  logic [31:0] qpn_q, s0_qpn;                    // of a range: the running QPN (its low bits: the running index)
+  logic over_q;                                  // the range has run out of the table
+  logic s0_more, s0_src, s0_issue;
+  logic [QpIdxW-1:0] idx_buf[MAX_RECORDS];       // record batch by list: index of item k
+  logic s1_valid_q, s1_last_q, s1_over_q;
+  logic [16:0] s1_k_q;
+  logic [31:0] s1_qpn_q;
+  logic [QpIdxW-1:0] s1_idx;
+
+  always_comb begin
+    end_k = count;
+    if (state_q == ST_INIT) end_k = 17'd1 << QpIdxW;
+    if (state_q == ST_QUERY) end_k = 17'(QueryBeats);
+    s0_more = k_q != end_k;
+    s0_src  = 1'b0;
+    s0_qpn  = qpn_q;
+    list_ready_o = 1'b0;
+    mark_take_o  = 1'b0;
+    item_ready_o = 1'b0;
+    cold_req_valid_o = 1'b0;
+    unique case (state_q)
+      ST_INIT: begin
+        s0_src   = 1'b1;
+        s0_issue = s0_more;
+      end
+      ST_PASS1: begin
+        s0_src       = by_range || item_valid_i;
+        s0_qpn       = by_range ? qpn_q : item_i;
+        s0_issue     = s0_more && s0_src;
+        item_ready_o = s0_issue;
+      end
+      ST_PASS2: begin
+        if (by_range) begin
+          s0_src = 1'b1;
+        end else if (is_create) begin
+          s0_src = list_valid_i;
+          s0_qpn = 32'(list_idx_i);
+        end else if (records) begin
+          s0_src = 1'b1;
+          s0_qpn = 32'(idx_buf[k_q[5:0]]);
+        end else begin
+          s0_src = mark_valid_i;
+          s0_qpn = 32'(mark_idx_i);
+        end
+        cold_req_valid_o = is_destroy && s0_more && s0_src;     // what it refers to
+        s0_issue     = s0_more && s0_src && (!tell_list || out_room_i) && (!is_destroy || cold_req_ready_i);
+        list_ready_o = s0_issue && is_create && !by_range;
+        mark_take_o  = s0_issue && !is_create && !by_range && !records;
+      end
+      ST_QUERY: begin
+        s0_src           = 1'b1;
+        s0_qpn           = cmd_q.handle;
+        cold_req_valid_o = s0_more;
+        s0_issue         = s0_more && cold_req_ready_i;
+      end
+      default: s0_issue = 1'b0;
+    endcase
+  end
+  assign own_re_o  = s0_issue;
+  assign own_idx_o = s0_qpn[QpIdxW-1:0];
+  assign rec_re_o  = (s0_issue && records) || state_q == ST_FETCH;
+  assign rec_row_o = (state_q == ST_FETCH) ? '0 : k_q[5:0];
+  assign s1_idx    = s1_qpn_q[QpIdxW-1:0];
+
+  // ---------------------------------------------------------------- S1 of pass 1: handle, mark, gate
+  logic s1_bad, pass1;
+  gen_t s1_gen;
+  assign pass1    = state_q == ST_PASS1;
+  assign s1_gen   = gen_t'((s1_qpn_q >> QpIdxW) & 32'((1 << GenW) - 1));
+  always_comb begin
+    s1_bad = s1_over_q || (s1_qpn_q >> (QpIdxW + GenW)) != '0 || !own_hot_i.valid || own_hot_i.gen != s1_gen;
+`ifdef RNIC_CUT_QP_HANDLE_GEN
+    s1_bad = s1_over_q || !own_hot_i.valid;
+`endif
+  end
+  assign gate_type_o     = is_install ? cmd_q.qp_type : own_hot_i.qp_type;
+  assign gate_state_o    = is_install ? QP_STATE_RESET : own_hot_i.state;
+  assign gate_draining_o = !is_install && own_hot_i.sq_draining;
+  assign gate_port_o     = is_install ? '0 : own_port_i;
+  always_comb begin
+    mark_op_o  = pass1 && s1_valid_q && use_list && !s1_bad;
+    mark_set_o = 1'b1;
+    if (state_q == ST_PASS2) begin
+      mark_op_o  = s1_valid_q && use_list && records;           // else the walk clears them
+      mark_set_o = 1'b0;
+    end
+  end
+
+  gen_t gen_new;
+  logic gen_none, s1_taken;
+  rnic_qp_gen #(
+      .QpIdxW(QpIdxW),
+      .GenW(GenW)
+  ) u_gen (
+      .clk_i,
+      .clear_i(state_q == ST_IDLE), .look_i(pass1 && s1_valid_q), .contiguous_i(contiguous), .requested_i(requested), .handle_i(cmd_q.handle),
+      .idx_i(s1_idx), .valid_i(own_hot_i.valid), .used_i(own_used_i), .gen_i(own_hot_i.gen), .gen_o(gen_new), .taken_o(s1_taken),
+      .last_idx_i(s2_qpn_q[QpIdxW-1:0]), .none_o(gen_none)
+  );
+
+  // ---------------------------------------------------------------- S2: verdict
+  logic s2_valid_q, s2_last_q, s2_bad_q, s2_dup_q, s2_rsvd_q, s2_taken_q;
+  logic [16:0] s2_k_q;
+  logic [31:0] s2_qpn_q;
+  cmd_status_e s2_status;
+  gate_rule_e s2_rule;
+  logic [31:0] s2_detail;
+  always_comb begin
+    s2_status = CMD_STATUS_OK;
+    s2_rule   = GATE_RULE_NONE;
+    s2_detail = '0;
+    if (is_create && pass1) begin
+      if (requested && s2_taken_q) s2_status = CMD_STATUS_IN_USE;
+      else if (contiguous && s2_last_q && gen_none) s2_status = CMD_STATUS_NO_COMMON_GENERATION;
+    end else if (s2_bad_q) begin
+      s2_status = CMD_STATUS_BAD_HANDLE;
+    end else if (s2_dup_q) begin
+      s2_status = CMD_STATUS_DUPLICATE;
+    end else if ((is_modify || is_install) && s2_rsvd_q) begin
+      s2_status = CMD_STATUS_RESERVED_SET;
+    end else if ((is_modify || is_install) && !gate_ok_i) begin
+      s2_status = CMD_STATUS_GATE_REFUSED;
+      s2_rule   = gate_rule_i;
+      s2_detail = gate_detail_i;
+    end
+  end
+
+  // ---------------------------------------------------------------- S1 of pass 2: the change
+  logic write;
+  logic [63:0] sq_base_q, rq_base_q;
+  qp_hot_t apply_hot;
+  logic [AttrW-1:0] apply_path_we;
+  logic [1023:0] section;
+  logic [31:0] new_qpn;
+  assign write   = s1_valid_q && state_q == ST_PASS2;
+  assign new_qpn = 32'(make_qpn(gen_new, qp_idx_t'(s1_idx), QpIdxW));
+
+  rnic_qp_apply u_apply (
+      .create_i(is_create), .modify_i(is_modify), .destroy_i(is_destroy),
+      .attr_valid_i(is_install), .attr_i(rec_i), .cmd_i(cmd_q),
+      .gen_i(gen_new), .sq_base_i(sq_base_q), .rq_base_i(rq_base_q),
+      .send_cq_i(chk_send_cq_i ? cmd_q.send_cq : NoCq), .recv_cq_i(chk_recv_cq_i ? cmd_q.recv_cq : NoCq),
+      .hot_i(own_hot_i), .used_i(own_used_i), .notify_i(own_notify_i), .port_i(own_port_i),
+      .hot_o(apply_hot), .used_o, .notify_o, .port_o, .create_o, .path_we_o(apply_path_we), .path_o, .new_life_o
+  );
+  rnic_qp_query u_query (
+      .ctx_i(cold_rsp_i), .qpn_i(qpn_t'(s1_qpn_q)), .data_o(section)
+  );
+
+  assign we_o        = write || (s1_valid_q && state_q == ST_INIT);
+  assign widx_o      = s1_idx;
+  assign create_we_o = write && is_create;
+  assign path_we_o   = write ? apply_path_we : '0;
+  assign put_valid_o = write && ((is_create && by_range) || is_destroy) && s1_idx > QpIdxW'(1);
+  assign put_free_o  = is_destroy;
+  assign out_word_o  = write && tell_list;
+  assign word_o      = new_qpn;
+  assign out_beat_o  = s1_valid_q && state_q == ST_QUERY;
+  assign beat_o      = section[DataW*s1_k_q[$clog2(QueryBeats)-1:0]+:DataW];
+  always_comb begin
+    hot_o = apply_hot;
+    if (state_q == ST_INIT) begin
+      // Nothing of the life before the reset may be taken for one after it: number and epoch go on from where they were.
+      hot_o             = own_hot_i;
+      hot_o.valid       = 1'b0;
+      hot_o.state       = QP_STATE_RESET;
+      hot_o.sq_draining = 1'b0;
+      hot_o.epoch       = (own_hot_i.epoch == '1) ? epoch_t'(1) : own_hot_i.epoch + epoch_t'(1);
+`ifdef RNIC_CUT_QP_INIT_KEEPS
+      hot_o.gen         = '0;
+      hot_o.epoch       = epoch_t'(1);
+`endif
+    end
+  end
+
+  // ---------------------------------------------------------------- sequence
+  logic accept, fail, pass_done, drain_q, drain_req_q, unmark_q, ok_q;
+  cmd_status_e fail_status;
+  logic [31:0] fail_detail;
+  qp_cpl_t cpl_q;
+  assign idle_o      = state_q == ST_IDLE;
+  assign ready_o     = state_q != ST_INIT;
+  assign cmd_ready_o = idle_o && quiet_i && alloc_ready_i && mark_ready_i;
+  assign accept      = cmd_valid_i && cmd_ready_o;
+  assign pass_done   = s2_valid_q && s2_last_q && !fail;
+  assign cpl_valid_o = state_q == ST_CPL;
+  assign cpl_o       = cpl_q;
+  assign drain_req_o = drain_req_q;
+
+  always_comb begin
+    fail        = 1'b0;
+    fail_status = s2_status;
+    fail_detail = s2_detail;
+    unique case (state_q)
+      ST_CHECK: begin
+        fail        = chk_status_i != CMD_STATUS_OK;
+        fail_status = chk_status_i;
+        fail_detail = chk_detail_i;
+      end
+      ST_FETCH: begin
+        fail        = fetch_idle_i && fetch_err_i;
+        fail_status = CMD_STATUS_DMA_ERROR;
+        fail_detail = '0;
+      end
+      ST_ALLOC: begin
+        fail        = !by_range && 17'(free_cnt_i) < count;
+        fail_status = CMD_STATUS_NO_RESOURCES;
+        fail_detail = '0;
+      end
+      ST_SEARCH: begin
+        fail        = search_done_i && !found_i;
+        fail_status = CMD_STATUS_NO_RESOURCES;
+        fail_detail = '0;
+      end
+      ST_GATE, ST_PASS1: begin
+        fail = s2_valid_q && s2_status != CMD_STATUS_OK;
+        if (!fail && pass1 && !by_range && fetch_err_i && !item_valid_i && !s1_valid_q && !s2_valid_q && s0_more) begin
+          fail        = 1'b1;
+          fail_status = CMD_STATUS_DMA_ERROR;
+          fail_detail = '0;
+        end
+      end
+      default: ;
+    endcase
+  end
+
+  logic fetch_recs, fetch_list, go_pass2;
+  assign fetch_recs      = state_q == ST_CHECK && !fail && (is_modify || is_install);
+  assign fetch_list      = use_list && !fail && ((state_q == ST_CHECK && is_destroy) || (state_q == ST_FETCH && fetch_idle_i));
+  assign fetch_start_o   = fetch_recs || fetch_list;
+  assign fetch_records_o = fetch_recs;
+  assign fetch_abort_o   = state_q == ST_SETTLE && !ok_q;
+  assign list_start_o    = state_q == ST_ALLOC && !fail && !by_range;
+  assign search_start_o  = state_q == ST_ALLOC && contiguous;
+  assign go_pass2        = list_start_o || (pass1 && pass_done && !is_query);
+  assign mark_walk_o     = go_pass2 && use_list && !records;
+  assign mark_fill_o     = state_q == ST_SETTLE && unmark_q;
+  assign out_start_o     = (go_pass2 && tell_list) || (pass1 && pass_done && is_query);
+  assign out_len_o       = is_query ? 19'd128 : 19'(count) << 2;
+
+  always_ff @(posedge clk_i) begin
+    cnt_o       <= '0;
+    ref_valid_o <= 1'b0;
+    // Stages
+    s1_valid_q <= s0_issue && !fail;
+    s1_k_q     <= k_q;
+    s1_qpn_q   <= s0_qpn;
+    s1_over_q  <= by_range && over_q;
+    s1_last_q  <= k_q + 17'd1 == end_k;
+    if (s0_issue) begin
+      k_q    <= k_q + 17'd1;
+      qpn_q  <= qpn_q + 32'd1;
+      over_q <= over_q || (qpn_q[QpIdxW-1:0] == '1);
+    end
+    s2_valid_q <= s1_valid_q && (pass1 || state_q == ST_GATE) && !fail;
+    s2_k_q     <= s1_k_q;
+    s2_qpn_q   <= s1_qpn_q;
+    s2_last_q  <= s1_last_q;
+    s2_bad_q   <= s1_bad && pass1;
+    s2_dup_q   <= mark_bit_i && pass1 && use_list;
+`ifdef RNIC_CUT_QP_DUPLICATE
+    s2_dup_q   <= 1'b0;
+`endif
+    s2_rsvd_q  <= !qp_attr_rsvd_ok(rec_i);
+    s2_taken_q <= s1_taken;
+    if (s1_valid_q && pass1 && records && use_list) idx_buf[s1_k_q[5:0]] <= s1_idx;
+    if (s1_valid_q && pass1 && s1_k_q == '0 && !is_create) cpl_q.handle <= s1_qpn_q;
+    if (write) begin
+      sq_base_q <= sq_base_q + 64'(cmd_q.sq_pitch);
+      rq_base_q <= rq_base_q + 64'(cmd_q.rq_pitch);
+      if (is_create && s1_k_q == '0) cpl_q.handle <= new_qpn;
+      if (new_life_o && !is_create) drain_q <= 1'b1;
+      // References fall before the barrier: their objects outlive it, since nothing destroys them while this command is under way.
+      if (is_destroy) begin
+        ref_valid_o <= 1'b1;
+        ref_o       <= '{inc: 1'b0, n: 17'd1, pd: cold_rsp_i.create.pd, send_cq: cold_rsp_i.create.send_cq, recv_cq: cold_rsp_i.create.recv_cq};
+      end
+    end
+    if (go_pass2 && is_create) begin
+      ref_valid_o <= 1'b1;
+      ref_o       <= '{inc: 1'b1, n: count, pd: cmd_q.pd, send_cq: create_o.send_cq, recv_cq: create_o.recv_cq};
+    end
+`ifdef RNIC_CUT_QP_REF
+    ref_valid_o <= 1'b0;
+`endif
+
+    unique case (state_q)
+      ST_INIT: if (s1_valid_q && s1_last_q) state_q <= ST_IDLE;
+      ST_IDLE: begin
+        k_q    <= '0;
+        over_q <= 1'b0;
+        if (accept) begin
+          cmd_q     <= cmd_i;
+          qpn_q     <= cmd_i.handle;
+          sq_base_q <= cmd_i.sq_base;
+          rq_base_q <= cmd_i.rq_base;
+          drain_q   <= 1'b0;
+          ok_q      <= 1'b1;
+          cpl_q     <= '0;
+          state_q   <= ST_LOOK;
+        end
+      end
+      ST_LOOK: state_q <= ST_CHECK;
+      ST_CHECK: begin
+        state_q <= (is_create && !is_install) ? ST_ALLOC : is_modify || is_install ? ST_FETCH : ST_PASS1;
+      end
+      ST_FETCH:
+      if (fetch_idle_i) begin
+        state_q <= is_install ? ST_GATE : ST_PASS1;
+        if (is_install) begin
+          s1_valid_q <= 1'b1;
+          s1_last_q  <= 1'b1;
+          s1_k_q     <= '0;
+          s1_qpn_q   <= '0;
+        end
+      end
+      ST_GATE: if (pass_done) state_q <= ST_ALLOC;
+      ST_ALLOC: state_q <= contiguous ? ST_SEARCH : requested ? ST_PASS1 : ST_PASS2;
+      ST_SEARCH:
+      if (search_done_i) begin
+        qpn_q   <= 32'(start_i);
+        state_q <= ST_PASS1;
+      end
+      ST_PASS1:
+      if (pass_done) begin
+        k_q     <= '0;
+        qpn_q   <= contiguous ? 32'(start_i) : cmd_q.handle;
+        state_q <= is_query ? ST_QUERY : ST_PASS2;
+      end
+      ST_PASS2: if (s1_valid_q && s1_last_q) state_q <= ST_SETTLE;
+      ST_QUERY: if (s1_valid_q && s1_last_q) state_q <= ST_SETTLE;
+      ST_SETTLE: begin
+        unmark_q <= 1'b0;
+        if (!unmark_q && mark_ready_i && fetch_idle_i && out_idle_i) begin
+          state_q <= (drain_q && ok_q) ? ST_DRAIN : ST_CPL;
+`ifdef RNIC_CUT_QP_DRAIN
+          state_q <= ST_CPL;
+`endif
+          if (ok_q) cpl_q.count <= 32'(count);
+          if (cpl_q.status == CMD_STATUS_GATE_REFUSED)
+            unique case (cpl_q.rule)
+              GATE_RULE_WRONG_CUR_STATE: cnt_o[COUNTER_ID_GATE_WRONG_CUR_STATE] <= 1'b1;
+              GATE_RULE_ILLEGAL_EDGE:    cnt_o[COUNTER_ID_GATE_ILLEGAL_EDGE] <= 1'b1;
+              GATE_RULE_MISSING_ATTRS:   cnt_o[COUNTER_ID_GATE_MISSING_ATTRS] <= 1'b1;
+              GATE_RULE_EXCESS_ATTRS:    cnt_o[COUNTER_ID_GATE_EXCESS_ATTRS] <= 1'b1;
+              GATE_RULE_BAD_VALUE:       cnt_o[COUNTER_ID_GATE_BAD_VALUE] <= 1'b1;
+              GATE_RULE_DRAINING:        cnt_o[COUNTER_ID_GATE_DRAINING] <= 1'b1;
+              default: ;
+            endcase
+        end
+      end
+      ST_DRAIN: begin
+        // The last barrier's answer must be gone before a new one is asked for.
+        drain_req_q <= !drain_ack_i;
+        if (drain_req_q && drain_ack_i) state_q <= ST_CPL;
+      end
+      ST_CPL: if (cpl_ready_i) state_q <= ST_IDLE;
+      default: ;
+    endcase
+
+    if (fail) begin
+      cpl_q.status <= fail_status;
+      cpl_q.detail <= fail_detail;
+      if (state_q == ST_GATE || (pass1 && fail_status != CMD_STATUS_NO_COMMON_GENERATION)) begin
+        cpl_q.rule           <= s2_rule;
+        cpl_q.offender       <= s2_valid_q ? s2_qpn_q : '0;
+        cpl_q.offender_index <= 32'(s2_valid_q ? s2_k_q : k_q);
+      end
+      ok_q     <= 1'b0;
+      unmark_q <= use_list && pass1;
+      state_q  <= ST_SETTLE;
+`ifdef RNIC_CUT_QP_ALL_OR_NOTHING
+      // Those before the offender are changed all the same.
+      if (pass1 && !is_create && s2_valid_q && s2_k_q != '0) begin
+        cmd_q.count <= 24'(s2_k_q);
+        k_q         <= '0;
+        qpn_q       <= cmd_q.handle;
+        unmark_q    <= 1'b0;
+        state_q     <= ST_PASS2;
+      end
+`endif
+    end
+
+    if (rst_i) begin
+      state_q     <= ST_INIT;
+      cmd_q.opcode <= '0;
+      k_q         <= '0;
+      qpn_q       <= '0;
+      over_q      <= 1'b0;
+      s1_valid_q  <= 1'b0;
+      s2_valid_q  <= 1'b0;
+      drain_req_q <= 1'b0;
+      unmark_q    <= 1'b0;
+      cnt_o       <= '0;
+      ref_valid_o <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_i) begin
+      if (write && !is_create) a_pass2_alive : assert (own_hot_i.valid);
+      if (write && is_create) a_pass2_free : assert (!own_hot_i.valid);
+    end
+  end
+endmodule

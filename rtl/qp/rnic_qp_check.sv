@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judges the parameters of a QP command, before any QP is looked at.
+// Contract: cmd_i is held; the answer is right from the second cycle on (object tables are looked up in the first).
+// status_o OK, or the first thing wrong with detail_o its byte offset in the command. The order is that of the statements.
+module rnic_qp_check
+  import rnic_spec_pkg::*;
+  import rnic_pkg::*;
+#(
+    parameter int unsigned QpIdxW = 8,
+    parameter int unsigned GenW = 16,
+    parameter int unsigned NumCq = 256,
+    parameter int unsigned MaxSqStride = 3,
+    parameter int unsigned MaxRqStride = 4
+) (
+    input  logic clk_i,
+    // verilator lint_off UNUSEDSIGNAL
+    // (tag and reserved bits)
+    input  cmd_qp_t cmd_i,
+    // verilator lint_on UNUSEDSIGNAL
+    input  logic [NUM_PD-1:0] pd_valid_i,
+    input  logic [NumCq-1:0] cq_valid_i,
+    output cmd_status_e status_o,
+    output logic [31:0] detail_o,
+    // of the type
+    output logic has_send_cq_o,
+    output logic has_recv_cq_o
+);
+  localparam int unsigned PdW = $clog2(NUM_PD);
+  localparam int unsigned CqW = $clog2(NumCq);
+
+  logic pd_ok_q, send_cq_ok_q, recv_cq_ok_q;
+  always_ff @(posedge clk_i) begin
+    pd_ok_q      <= 32'(cmd_i.pd) < NUM_PD && pd_valid_i[cmd_i.pd[PdW-1:0]];
+    send_cq_ok_q <= 32'(cmd_i.send_cq) < NumCq && cq_valid_i[cmd_i.send_cq[CqW-1:0]];
+    recv_cq_ok_q <= 32'(cmd_i.recv_cq) < NumCq && cq_valid_i[cmd_i.recv_cq[CqW-1:0]];
+  end
+
+  logic is_create, is_install, is_modify, is_destroy, is_query, known_type;
+  logic contiguous, requested, use_list, records;
+  logic [7:0] known_flags;
+  logic [31:0] table_size;
+  assign is_install = cmd_i.opcode == CMD_OPCODE_INSTALL_QP;
+  assign is_create  = cmd_i.opcode == CMD_OPCODE_CREATE_QP || is_install;
+  assign is_modify  = cmd_i.opcode == CMD_OPCODE_MODIFY_QP;
+  assign is_destroy = cmd_i.opcode == CMD_OPCODE_DESTROY_QP;
+  assign is_query   = cmd_i.opcode == CMD_OPCODE_QUERY_QP;
+  assign contiguous = cmd_i.flags[CMD_FLAG_CONTIGUOUS];
+  assign requested  = cmd_i.flags[CMD_FLAG_REQUESTED];
+  assign use_list   = cmd_i.flags[CMD_FLAG_LIST];
+  assign records    = cmd_i.flags[CMD_FLAG_RECORDS];
+  assign table_size = 32'd1 << QpIdxW;
+
+  assign has_send_cq_o = cmd_i.qp_type != QP_TYPE_XRC_TGT;
+  assign has_recv_cq_o = cmd_i.qp_type != QP_TYPE_XRC_TGT && cmd_i.qp_type != QP_TYPE_XRC_INI;
+
+  always_comb begin
+    unique case (cmd_i.qp_type)
+      QP_TYPE_GSI, QP_TYPE_RC, QP_TYPE_UC, QP_TYPE_UD, QP_TYPE_DCI, QP_TYPE_DCT, QP_TYPE_RAW_PACKET, QP_TYPE_XRC_INI,
+      QP_TYPE_XRC_TGT: known_type = 1'b1;
+      default: known_type = 1'b0;
+    endcase
+    known_flags = '0;
+    if (is_create) begin
+      known_flags[CMD_FLAG_CONTIGUOUS] = 1'b1;
+      known_flags[CMD_FLAG_REQUESTED]  = 1'b1;
+      known_flags[CMD_FLAG_SIG_ALL]    = 1'b1;
+      known_flags[CMD_FLAG_USE_SRQ]    = 1'b1;
+    end
+    known_flags[CMD_FLAG_LIST]    = is_modify || is_destroy;
+    known_flags[CMD_FLAG_RECORDS] = is_modify;
+  end
+
+  // Bytes 11 to 47 say how to create; the others do not read them.
+  logic create_part, list_unread, attr_unread;
+  assign create_part = {cmd_i.qp_type, cmd_i.align_log2, cmd_i.pd, cmd_i.send_cq, cmd_i.recv_cq, cmd_i.srq, cmd_i.uar, cmd_i.log_sq,
+      cmd_i.log_rq, cmd_i.log_sq_stride, cmd_i.log_rq_stride, cmd_i.sq_base, cmd_i.rq_base, cmd_i.sq_pitch, cmd_i.rq_pitch} != '0;
+  assign list_unread = !is_create && !use_list && cmd_i.list_addr != '0;
+  assign attr_unread = (is_destroy || (is_create && !is_install)) && cmd_i.attr_addr != '0;
+
+  // A number that may be asked for: index 1 is the GSI QP with generation 0, and nothing else is; all ones is multicast.
+  logic want_ok, want_gsi;
+  assign want_gsi = cmd_i.handle == 32'd1;
+  assign want_ok  = (cmd_i.handle >> (QpIdxW + GenW)) == '0 && cmd_i.handle != 32'(QPN_MULTICAST)
+      && cmd_i.handle[QpIdxW-1:0] != '0 && (cmd_i.handle[QpIdxW-1:0] != QpIdxW'(1) || want_gsi);
+
+  always_comb begin
+    status_o = CMD_STATUS_OK;
+    detail_o = '0;
+    if (!is_create && !is_modify && !is_destroy && !is_query) begin
+      status_o = CMD_STATUS_UNSUPPORTED;
+    end else if ((cmd_i.flags & ~known_flags) != '0) begin
+      status_o = CMD_STATUS_RESERVED_SET;
+      detail_o = 32'd1;
+    end else if (!is_create && create_part) begin
+      status_o = CMD_STATUS_RESERVED_SET;
+      detail_o = 32'd11;
+    end else if (list_unread) begin
+      status_o = CMD_STATUS_RESERVED_SET;
+      detail_o = 32'd48;
+    end else if (attr_unread) begin
+      status_o = CMD_STATUS_RESERVED_SET;
+      detail_o = 32'd56;
+    end else if (is_query) begin
+      if (cmd_i.count > 24'd1) begin
+        status_o = CMD_STATUS_BAD_PARAM;
+        detail_o = 32'd8;
+      end else if (cmd_i.attr_addr[5:0] != '0) begin
+        status_o = CMD_STATUS_BAD_PARAM;
+        detail_o = 32'd56;
+      end
+    end else if (cmd_i.count == '0 || 32'(cmd_i.count) > table_size || (requested && cmd_i.count != 24'd1)
+        || (records && 32'(cmd_i.count) > MAX_RECORDS)) begin
+      status_o = CMD_STATUS_BAD_PARAM;
+      detail_o = 32'd8;
+    end else if (!is_create) begin
+      if (use_list && cmd_i.list_addr[5:0] != '0) begin
+        status_o = CMD_STATUS_BAD_PARAM;
+        detail_o = 32'd48;
+      end else if (is_modify && cmd_i.attr_addr[5:0] != '0) begin
+        status_o = CMD_STATUS_BAD_PARAM;
+        detail_o = 32'd56;
+      end
+    end else if (!known_type || (cmd_i.qp_type == QP_TYPE_GSI && !requested)) begin
+      status_o = CMD_STATUS_BAD_PARAM;
+      detail_o = 32'd11;
+    end else if (cmd_i.qp_type == QP_TYPE_DCT || cmd_i.flags[CMD_FLAG_USE_SRQ]) begin
+      status_o = CMD_STATUS_UNSUPPORTED;          // there are no shared receive queues
+      detail_o = (cmd_i.qp_type == QP_TYPE_DCT) ? 32'd11 : 32'd1;
+    end else if (requested && (!want_ok || (cmd_i.qp_type == QP_TYPE_GSI) != want_gsi)) begin
+      status_o = CMD_STATUS_BAD_PARAM;
+      detail_o = 32'd4;
+    end else if (!pd_ok_q) begin
+      status_o = CMD_STATUS_BAD_HANDLE;
+      detail_o = 32'd12;
+    end else if (has_send_cq_o && !send_cq_ok_q) begin
+      status_o = CMD_STATUS_BAD_HANDLE;
+      detail_o = 32'd14;
+    end else if (has_recv_cq_o && !recv_cq_ok_q) begin
+      status_o = CMD_STATUS_BAD_HANDLE;
+      detail_o = 32'd16;
+    end else if (32'(cmd_i.uar) >= NUM_UAR) begin
+      status_o = CMD_STATUS_BAD_PARAM;
+      detail_o = 32'd20;
+    // verilator lint_off CMPCONST
+    // (the fields are as wide as the largest ring needs, as long as MAX_LOG_RING is 15)
+    end else if (32'(cmd_i.log_sq) > MAX_LOG_RING || 32'(cmd_i.log_rq) > MAX_LOG_RING) begin
+    // verilator lint_on CMPCONST
+      status_o = CMD_STATUS_BAD_PARAM;
+      detail_o = 32'd21;
+    end else if (32'(cmd_i.log_sq_stride) > MaxSqStride || 32'(cmd_i.log_rq_stride) > MaxRqStride) begin
+      status_o = CMD_STATUS_BAD_PARAM;
+      detail_o = 32'd22;
+    end else if (cmd_i.sq_base[5:0] != '0) begin
+      status_o = CMD_STATUS_BAD_PARAM;
+      detail_o = 32'd24;
+    end else if (cmd_i.rq_base[5:0] != '0) begin
+      status_o = CMD_STATUS_BAD_PARAM;
+      detail_o = 32'd32;
+    end else if (cmd_i.count != 24'd1 && cmd_i.sq_pitch[5:0] != '0) begin
+      status_o = CMD_STATUS_BAD_PARAM;            // else the next ring would stand askew
+      detail_o = 32'd40;
+    end else if (cmd_i.count != 24'd1 && cmd_i.rq_pitch[5:0] != '0) begin
+      status_o = CMD_STATUS_BAD_PARAM;
+      detail_o = 32'd44;
+    end else if (!contiguous && (cmd_i.list_addr[5:0] != '0 || (cmd_i.list_addr == '0 && cmd_i.count != 24'd1))) begin
+      status_o = CMD_STATUS_BAD_PARAM;            // nowhere to tell the numbers
+      detail_o = 32'd48;
+    end else if (is_install && cmd_i.attr_addr[5:0] != '0) begin
+      status_o = CMD_STATUS_BAD_PARAM;
+      detail_o = 32'd56;
+    end
+  end
+endmodule

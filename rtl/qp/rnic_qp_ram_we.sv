@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// RAM with a write enable per lane: one write port, one read port, read data one cycle after the address.
+// Contract: a read in the cycle of a write to the same address returns the old word, in every lane: what is read is
+// never a mix of before and after. Contents start at zero and survive reset. LaneW 9 maps to the byte enables of block RAM.
+module rnic_qp_ram_we #(
+    parameter int unsigned LaneW = 9,
+    parameter int unsigned NumLane = 4,
+    parameter int unsigned Depth = 64,
+    localparam int unsigned Width = LaneW * NumLane,
+    localparam int unsigned AddrW = (Depth > 1) ? $clog2(Depth) : 1
+) (
+    input  logic               clk_i,
+    input  logic [NumLane-1:0] we_i,
+    input  logic [AddrW-1:0]   waddr_i,
+    input  logic [Width-1:0]   wdata_i,
+    input  logic               re_i,
+    input  logic [AddrW-1:0]   raddr_i,
+    output logic [Width-1:0]   rdata_o    // holds while re_i is low
+);
+  logic [Width-1:0] mem[Depth];
+
+  initial for (int unsigned i = 0; i < Depth; i++) mem[i] = '0;
+
+  always_ff @(posedge clk_i) begin
+    for (int unsigned l = 0; l < NumLane; l++) if (we_i[l]) mem[waddr_i][LaneW*l+:LaneW] <= wdata_i[LaneW*l+:LaneW];
+    if (re_i) rdata_o <= mem[raddr_i];
+  end
+endmodule
