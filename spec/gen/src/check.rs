@@ -9,7 +9,11 @@ use crate::{Error, model, names};
 type Check = Result<(), Error>;
 
 fn bad(file: &str, item: impl Into<String>, message: impl Into<String>) -> Error {
-    Error::Invalid { file: file.to_owned(), item: item.into(), message: message.into() }
+    Error::Invalid {
+        file: file.to_owned(),
+        item: item.into(),
+        message: message.into(),
+    }
 }
 
 /// Checks every value, name and reference.
@@ -38,12 +42,16 @@ fn fits(value: u64, width: u32) -> bool {
 
 fn is_upper(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase())
-        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
 fn is_lower(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 fn is_camel(name: &str) -> bool {
@@ -59,7 +67,11 @@ fn check_const(c: &Const) -> Check {
         return Err(bad(&c.file, item(), format!("width {} is not 1 to 64", c.width)));
     }
     if !fits(c.value, c.width) {
-        return Err(bad(&c.file, item(), format!("value {:#x} does not fit {} bits", c.value, c.width)));
+        return Err(bad(
+            &c.file,
+            item(),
+            format!("value {:#x} does not fit {} bits", c.value, c.width),
+        ));
     }
     if c.is_count() && !fits(c.value, 32) {
         return Err(bad(&c.file, item(), "a count must fit 32 bits"));
@@ -86,7 +98,11 @@ fn check_enum(e: &Enum) -> Check {
             return Err(bad(&e.file, item(), "name is not UPPER_CASE"));
         }
         if !fits(v.value, e.width) {
-            return Err(bad(&e.file, item(), format!("{:#x} does not fit {} bits", v.value, e.width)));
+            return Err(bad(
+                &e.file,
+                item(),
+                format!("{:#x} does not fit {} bits", v.value, e.width),
+            ));
         }
         if !names_seen.insert(&v.name) {
             return Err(bad(&e.file, item(), "name used twice"));
@@ -114,7 +130,11 @@ fn check_flags(f: &Flags) -> Check {
             return Err(bad(&f.file, item(), "name is not UPPER_CASE"));
         }
         if v.bit >= f.width {
-            return Err(bad(&f.file, item(), format!("bit {} is outside {} bits", v.bit, f.width)));
+            return Err(bad(
+                &f.file,
+                item(),
+                format!("bit {} is outside {} bits", v.bit, f.width),
+            ));
         }
         if !names_seen.insert(&v.name) {
             return Err(bad(&f.file, item(), "name used twice"));
@@ -143,9 +163,7 @@ fn check_layout(kind: &str, l: &Layout) -> Check {
         if !is_lower(&f.name) {
             return Err(bad(&l.file, item(), "name is not lower_case"));
         }
-        if METHOD_NAMES.contains(&f.name.as_str())
-            || ["rsvd_", "set_"].iter().any(|p| f.name.starts_with(p))
-        {
+        if METHOD_NAMES.contains(&f.name.as_str()) || ["rsvd_", "set_"].iter().any(|p| f.name.starts_with(p)) {
             return Err(bad(&l.file, item(), "name collides with a generated one"));
         }
         if !seen.insert(names::rust_field(&f.name)) {
@@ -155,17 +173,29 @@ fn check_layout(kind: &str, l: &Layout) -> Check {
             return Err(bad(&l.file, item(), format!("bit {} is not 0 to 7", f.bit)));
         }
         if f.width == 0 || f.width > 64 && !(f.width == 128 && f.is_bytes()) {
-            return Err(bad(&l.file, item(), format!("width {} is not 1 to 64, nor 128 in whole bytes", f.width)));
+            return Err(bad(
+                &l.file,
+                item(),
+                format!("width {} is not 1 to 64, nor 128 in whole bytes", f.width),
+            ));
         }
         if f.end() > l.bytes * 8 {
-            return Err(bad(&l.file, item(), format!("ends at bit {} of {}", f.end(), l.bytes * 8)));
+            return Err(bad(
+                &l.file,
+                item(),
+                format!("ends at bit {} of {}", f.end(), l.bytes * 8),
+            ));
         }
     }
     let mut sorted: Vec<_> = l.fields.iter().collect();
     sorted.sort_by_key(|f| f.start());
     for pair in sorted.windows(2) {
         if pair[1].start() < pair[0].end() {
-            return Err(bad(&l.file, format!("{kind} {}, field {}", l.name, pair[1].name), format!("overlaps {}", pair[0].name)));
+            return Err(bad(
+                &l.file,
+                format!("{kind} {}, field {}", l.name, pair[1].name),
+                format!("overlaps {}", pair[0].name),
+            ));
         }
     }
     Ok(())
@@ -183,13 +213,21 @@ fn check_top_names(spec: &Spec) -> Check {
         .chain(spec.headers.iter().map(|e| ("header", &e.name, &e.file)));
     for (kind, name, file) in all_types {
         if let Some(other) = types.insert(name, file) {
-            return Err(bad(file, format!("{kind} {name}"), format!("name already used in {other}")));
+            return Err(bad(
+                file,
+                format!("{kind} {name}"),
+                format!("name already used in {other}"),
+            ));
         }
     }
     let mut consts: BTreeMap<&str, &str> = BTreeMap::new();
     for c in &spec.consts {
         if let Some(other) = consts.insert(&c.name, &c.file) {
-            return Err(bad(&c.file, format!("const {}", c.name), format!("name already used in {other}")));
+            return Err(bad(
+                &c.file,
+                format!("const {}", c.name),
+                format!("name already used in {other}"),
+            ));
         }
     }
     Ok(())
@@ -206,7 +244,11 @@ fn check_opcodes(spec: &Spec) -> Check {
             return Err(bad(&op.file, item(), "name used twice"));
         }
         if let Some(other) = by_value.insert(op.value, &op.name) {
-            return Err(bad(&op.file, item(), format!("same value {:#04x} as {other}", op.value)));
+            return Err(bad(
+                &op.file,
+                item(),
+                format!("same value {:#04x} as {other}", op.value),
+            ));
         }
     }
     Ok(())
@@ -220,7 +262,10 @@ fn check_opcode(spec: &Spec, op: &Opcode, transport: Option<&Enum>) -> Check {
     match transport.and_then(|e| e.values.iter().find(|v| v.name == op.transport)) {
         None => return fail(format!("transport {} is no value of enum Transport", op.transport)),
         Some(v) if v.value != u64::from(op.value >> 5) => {
-            return fail(format!("value {:#04x} does not belong to transport {}", op.value, op.transport));
+            return fail(format!(
+                "value {:#04x} does not belong to transport {}",
+                op.value, op.transport
+            ));
         }
         Some(_) => {}
     }
@@ -230,7 +275,10 @@ fn check_opcode(spec: &Spec, op: &Opcode, transport: Option<&Enum>) -> Check {
         }
     }
     if spec.ext_len(op) >= 64 {
-        return fail(format!("{} bytes of extended headers do not fit 6 bits", spec.ext_len(op)));
+        return fail(format!(
+            "{} bytes of extended headers do not fit 6 bits",
+            spec.ext_len(op)
+        ));
     }
     if op.with_imm != op.has("ImmDt") {
         return fail("with_imm and header ImmDt go together".to_owned());
@@ -247,33 +295,55 @@ fn check_rnr(spec: &Spec) -> Check {
         return Err(bad(&table.file, "rnr_timer", format!("unit {} is not ns", table.unit)));
     }
     if table.values.len() != 32 {
-        return Err(bad(&table.file, "rnr_timer", format!("{} values, not 32", table.values.len())));
+        return Err(bad(
+            &table.file,
+            "rnr_timer",
+            format!("{} values, not 32", table.values.len()),
+        ));
     }
     Ok(())
 }
 
 fn check_edges(spec: &Spec) -> Check {
     let names_of = |name: &str| -> BTreeSet<String> {
-        spec.find_enum(name).map(|e| e.values.iter().map(|v| v.name.clone()).collect()).unwrap_or_default()
+        spec.find_enum(name)
+            .map(|e| e.values.iter().map(|v| v.name.clone()).collect())
+            .unwrap_or_default()
     };
     let (states, types) = (names_of("QpState"), names_of("QpType"));
-    let attrs: BTreeSet<String> =
-        spec.find_flags("QpAttrBit").map(|f| f.values.iter().map(|v| v.name.clone()).collect()).unwrap_or_default();
+    let attrs: BTreeSet<String> = spec
+        .find_flags("QpAttrBit")
+        .map(|f| f.values.iter().map(|v| v.name.clone()).collect())
+        .unwrap_or_default();
     for edge in &spec.edges {
         check_edge(edge, &states, &types, &attrs)?;
     }
     let mut seen = BTreeSet::new();
     for t in spec.transitions() {
         if !seen.insert((t.qp_type, t.from, t.to)) {
-            let file = spec.edges.iter().find(|e| e.rules.iter().any(|r| std::ptr::eq(r, t.rule))).map_or("", |e| &e.file);
-            return Err(bad(file, format!("edge {}->{}", t.from, t.to), format!("given twice for {}", t.qp_type)));
+            let file = spec
+                .edges
+                .iter()
+                .find(|e| e.rules.iter().any(|r| std::ptr::eq(r, t.rule)))
+                .map_or("", |e| &e.file);
+            return Err(bad(
+                file,
+                format!("edge {}->{}", t.from, t.to),
+                format!("given twice for {}", t.qp_type),
+            ));
         }
     }
     Ok(())
 }
 
 fn check_edge(edge: &Edge, states: &BTreeSet<String>, types: &BTreeSet<String>, attrs: &BTreeSet<String>) -> Check {
-    let fail = |message: String| Err(bad(&edge.file, format!("edge {}->{}", edge.from.join("|"), edge.to), message));
+    let fail = |message: String| {
+        Err(bad(
+            &edge.file,
+            format!("edge {}->{}", edge.from.join("|"), edge.to),
+            message,
+        ))
+    };
     for state in edge.from.iter().chain([&edge.to]) {
         if !states.contains(state) {
             return fail(format!("state {state} does not exist"));
@@ -309,7 +379,11 @@ fn check_budgets(spec: &Spec) -> Check {
             return Err(bad(&b.file, item(), "name is not lower_case"));
         }
         if !["<=", ">="].contains(&b.comparison.as_str()) {
-            return Err(bad(&b.file, item(), format!("comparison {} is neither <= nor >=", b.comparison)));
+            return Err(bad(
+                &b.file,
+                item(),
+                format!("comparison {} is neither <= nor >=", b.comparison),
+            ));
         }
         if !b.value.is_finite() {
             return Err(bad(&b.file, item(), "value is not finite"));
@@ -322,7 +396,9 @@ fn check_budgets(spec: &Spec) -> Check {
 }
 
 fn check_commands(spec: &Spec) -> Check {
-    let Some(opcodes) = spec.find_enum("CmdOpcode") else { return Ok(()) };
+    let Some(opcodes) = spec.find_enum("CmdOpcode") else {
+        return Ok(());
+    };
     let flags = spec.find_flags("CmdFlag");
     let mut seen = BTreeSet::new();
     for c in &spec.commands {
@@ -348,8 +424,14 @@ fn check_commands(spec: &Spec) -> Check {
             }
         }
     }
-    if !spec.commands.is_empty() && let Some(v) = opcodes.values.iter().find(|v| !seen.contains(&v.name)) {
-        return Err(bad(&opcodes.file, format!("enum CmdOpcode, value {}", v.name), "no [[command]] says what it reads"));
+    if !spec.commands.is_empty()
+        && let Some(v) = opcodes.values.iter().find(|v| !seen.contains(&v.name))
+    {
+        return Err(bad(
+            &opcodes.file,
+            format!("enum CmdOpcode, value {}", v.name),
+            "no [[command]] says what it reads",
+        ));
     }
     Ok(())
 }
@@ -368,7 +450,11 @@ fn check_blocks(spec: &Spec) -> Check {
             return Err(bad(&b.file, item(), "name or type used twice"));
         }
         if b.base % 8 != 0 {
-            return Err(bad(&b.file, item(), format!("base {:#x} is not 8-byte aligned", b.base)));
+            return Err(bad(
+                &b.file,
+                item(),
+                format!("base {:#x} is not 8-byte aligned", b.base),
+            ));
         }
         let mut regs: Vec<_> = b.regs.iter().collect();
         regs.sort_by_key(|r| r.offset);
@@ -404,7 +490,11 @@ fn check_blocks(spec: &Spec) -> Check {
     ends.sort_by_key(|e| e.0);
     for pair in ends.windows(2) {
         if pair[1].0 < pair[0].1 {
-            return Err(bad(&pair[1].2.file, format!("block {}", pair[1].2.name), format!("overlaps block {}", pair[0].2.name)));
+            return Err(bad(
+                &pair[1].2.file,
+                format!("block {}", pair[1].2.name),
+                format!("overlaps block {}", pair[0].2.name),
+            ));
         }
     }
     Ok(())
@@ -415,9 +505,12 @@ pub fn check_identifiers<'a>(identifiers: impl Iterator<Item = (&'a str, String)
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for (what, identifier) in identifiers {
         if let Some(other) = seen.insert(identifier.clone(), what) {
-            return Err(bad("spec", what, format!("identifier {identifier} of the RTL package is also made by {other}")));
+            return Err(bad(
+                "spec",
+                what,
+                format!("identifier {identifier} of the RTL package is also made by {other}"),
+            ));
         }
     }
     Ok(())
 }
-

@@ -76,7 +76,10 @@ pub struct Const {
 impl Const {
     /// Counts and sizes are plain integers in SystemVerilog, everything else is a vector of its width.
     pub fn is_count(&self) -> bool {
-        self.name.starts_with("NUM_") || self.name.starts_with("MAX_") || self.name.ends_with("_BYTES") || self.name == "MSIX_CMD"
+        self.name.starts_with("NUM_")
+            || self.name.starts_with("MAX_")
+            || self.name.ends_with("_BYTES")
+            || self.name == "MSIX_CMD"
     }
 }
 
@@ -126,7 +129,10 @@ impl Flags {
 
     /// The mask of the named flags; names are known to exist once the specification is checked.
     pub fn mask(&self, names: &[String]) -> u32 {
-        self.values.iter().filter(|v| names.contains(&v.name)).fold(0, |mask, v| mask | 1 << v.bit)
+        self.values
+            .iter()
+            .filter(|v| names.contains(&v.name))
+            .fold(0, |mask, v| mask | 1 << v.bit)
     }
 }
 
@@ -229,7 +235,11 @@ impl Layout {
         let mut gaps = 0;
         let mut gap = |out: &mut Vec<_>, from: u32, to: u32| {
             if to > from {
-                out.push(Piece::Gap { name: format!("rsvd_{gaps}"), start: from, width: to - from });
+                out.push(Piece::Gap {
+                    name: format!("rsvd_{gaps}"),
+                    start: from,
+                    width: to - from,
+                });
                 gaps += 1;
             }
         };
@@ -491,8 +501,14 @@ pub fn read_sources(dir: &Path) -> Result<Vec<SourceFile>, Error> {
         let path = entry.map_err(io(dir))?.path();
         if path.extension().is_some_and(|e| e == "toml") && path.file_name().is_some_and(|n| n != "Cargo.toml") {
             let text = std::fs::read_to_string(&path).map_err(io(&path))?;
-            let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-            out.push(SourceFile { name: format!("spec/{name}"), text });
+            let name = path
+                .file_name()
+                .map(|n| n.to_string_lossy().into_owned())
+                .unwrap_or_default();
+            out.push(SourceFile {
+                name: format!("spec/{name}"),
+                text,
+            });
         }
     }
     out.sort_by(|a, b| a.name.cmp(&b.name));
@@ -507,8 +523,10 @@ impl Spec {
     pub fn parse(sources: &[SourceFile]) -> Result<Spec, Error> {
         let mut spec = Spec::default();
         for source in sources {
-            let mut raw: RawFile = toml::from_str(&source.text)
-                .map_err(|e| Error::Syntax { file: source.name.clone(), message: e.to_string().trim_end().to_owned() })?;
+            let mut raw: RawFile = toml::from_str(&source.text).map_err(|e| Error::Syntax {
+                file: source.name.clone(),
+                message: e.to_string().trim_end().to_owned(),
+            })?;
             macro_rules! take {
                 ($list:ident) => {
                     for item in &mut raw.$list {
@@ -559,7 +577,11 @@ impl Spec {
 
     /// Bytes of an opcode's extended headers.
     pub(crate) fn ext_len(&self, op: &Opcode) -> u32 {
-        op.headers.iter().filter_map(|h| self.find_header(h)).map(|h| h.bytes).sum()
+        op.headers
+            .iter()
+            .filter_map(|h| self.find_header(h))
+            .map(|h| h.bytes)
+            .sum()
     }
 
     /// The transition table, one entry per type, from and to, in the order of the files.
@@ -569,7 +591,12 @@ impl Spec {
             for from in &edge.from {
                 for rule in &edge.rules {
                     for qp_type in &rule.types {
-                        out.push(Transition { qp_type, from, to: &edge.to, rule });
+                        out.push(Transition {
+                            qp_type,
+                            from,
+                            to: &edge.to,
+                            rule,
+                        });
                     }
                 }
             }
@@ -579,7 +606,9 @@ impl Spec {
 
     /// The bits that must be zero in a command, by byte: those of no field it reads, and unknown flags.
     pub(crate) fn reserved_mask(&self, command: &Command) -> Vec<u8> {
-        let Some(layout) = self.layouts.iter().find(|l| l.name == command.layout) else { return Vec::new() };
+        let Some(layout) = self.layouts.iter().find(|l| l.name == command.layout) else {
+            return Vec::new();
+        };
         let mut mask = vec![0xff; layout.bytes as usize];
         let read = |f: &&Field| Command::COMMON.contains(&f.name.as_str()) || command.fields.contains(&f.name);
         let known = self.find_flags("CmdFlag").map_or(0, |f| f.mask(&command.flags));
@@ -596,7 +625,11 @@ impl Spec {
 
     /// Bits of an address in BAR0.
     pub(crate) fn bar0_addr_width(&self) -> u32 {
-        let bytes = self.consts.iter().find(|c| c.name == "BAR0_BYTES").map_or(1 << 32, |c| c.value);
+        let bytes = self
+            .consts
+            .iter()
+            .find(|c| c.name == "BAR0_BYTES")
+            .map_or(1 << 32, |c| c.value);
         u64::BITS - bytes.saturating_sub(1).leading_zeros()
     }
 }

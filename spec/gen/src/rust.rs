@@ -23,7 +23,10 @@ impl Out {
 fn sentence(doc: &str, otherwise: &str) -> String {
     let text = if doc.is_empty() { otherwise } else { doc };
     let mut text = text.replace('[', "\\[").replace(']', "\\]");
-    let first_word_is_plain = text.split(' ').next().is_some_and(|w| w.chars().all(|c| c.is_ascii_lowercase() || c == ',' || c == ':'))
+    let first_word_is_plain = text
+        .split(' ')
+        .next()
+        .is_some_and(|w| w.chars().all(|c| c.is_ascii_lowercase() || c == ',' || c == ':'))
         && !text.starts_with("enum ");
     if first_word_is_plain && let Some(first) = text.chars().next() {
         text.replace_range(..first.len_utf8(), &first.to_uppercase().to_string());
@@ -78,7 +81,11 @@ fn constants(out: &mut Out, spec: &Spec) {
     out.line("");
     for c in &spec.consts {
         out.doc(0, &c.doc, &format!("`{}`", c.name));
-        let value = if c.is_count() { c.value.to_string() } else { format!("{:#x}", c.value) };
+        let value = if c.is_count() {
+            c.value.to_string()
+        } else {
+            format!("{:#x}", c.value)
+        };
         out.line(format!("pub const {}: {} = {value};", c.name, int_type(c.width)));
     }
 }
@@ -91,7 +98,13 @@ fn enums(out: &mut Out, spec: &Spec) {
         out.line(format!("    {} {{", e.name));
         for v in &e.values {
             out.doc(8, &v.doc, &format!("`{}`", v.name));
-            out.line(format!("        {} = {:#x}, {:?}, {:?};", names::camel(&v.name), v.value, v.name, v.doc));
+            out.line(format!(
+                "        {} = {:#x}, {:?}, {:?};",
+                names::camel(&v.name),
+                v.value,
+                v.name,
+                v.doc
+            ));
         }
         out.line("    }");
         out.line("}");
@@ -127,7 +140,11 @@ fn structure(out: &mut Out, l: &Layout, little_endian: bool) {
             }
         }
     }
-    let fields: Vec<String> = l.fields.iter().map(|f| names::field(&names::rust_field(&f.name))).collect();
+    let fields: Vec<String> = l
+        .fields
+        .iter()
+        .map(|f| names::field(&names::rust_field(&f.name)))
+        .collect();
     out.line("");
     out.line("byte_struct! {");
     out.doc(4, &l.doc, &format!("`{}`", l.name));
@@ -135,7 +152,11 @@ fn structure(out: &mut Out, l: &Layout, little_endian: bool) {
     out.line(format!(
         "    /// {} bytes, {}.",
         l.bytes,
-        if little_endian { "little-endian in memory" } else { "big-endian on the wire" }
+        if little_endian {
+            "little-endian in memory"
+        } else {
+            "big-endian on the wire"
+        }
     ));
     out.line(format!("    {}, {}, reserved = {reserved:?},", l.name, l.bytes));
     out.line(format!("    fields = [{}]", fields.join(", ")));
@@ -183,12 +204,20 @@ fn field(out: &mut Out, f: &Field, little_endian: bool) {
             _ => format!("{get} as {ty}"),
         };
         let value = if ty == "u64" { "v" } else { "u64::from(v)" };
-        (ty.to_owned(), get, format!("bits::set_{order}(b, {}, {}, {value})", f.start(), f.width))
+        (
+            ty.to_owned(),
+            get,
+            format!("bits::set_{order}(b, {}, {}, {value})", f.start(), f.width),
+        )
     };
     out.line("    accessors! {");
     out.doc(8, &f.doc, &format!("`{}`", f.name));
     out.line("        ///");
-    let bits = if f.width == 1 { "1 bit".to_owned() } else { format!("{} bits", f.width) };
+    let bits = if f.width == 1 {
+        "1 bit".to_owned()
+    } else {
+        format!("{} bits", f.width)
+    };
     let place = if f.is_bytes() {
         format!("byte {}", f.byte)
     } else if little_endian {
@@ -197,7 +226,9 @@ fn field(out: &mut Out, f: &Field, little_endian: bool) {
         format!("byte {} bit {} from the most significant one", f.byte, f.bit)
     };
     out.line(format!("        /// {bits} at {place}."));
-    out.line(format!("        {name}, set_{plain}, with_{plain}, {ty}, |b| {get}, |b, v| {put}"));
+    out.line(format!(
+        "        {name}, set_{plain}, with_{plain}, {ty}, |b| {get}, |b, v| {put}"
+    ));
     out.line("    }");
 }
 
@@ -207,9 +238,17 @@ fn commands(out: &mut Out, spec: &Spec) {
     out.line("pub static COMMANDS: &[Command] = &[");
     for c in &spec.commands {
         let flags: Vec<String> = c.flags.iter().map(|f| format!("CmdFlag::{f}.0")).collect();
-        let flags = if flags.is_empty() { "0".to_owned() } else { flags.join(" | ") };
+        let flags = if flags.is_empty() {
+            "0".to_owned()
+        } else {
+            flags.join(" | ")
+        };
         out.line("    Command {");
-        out.line(format!("        opcode: CmdOpcode::{}, layout: {:?}, flags: CmdFlag({flags}),", names::camel(&c.opcode), c.layout));
+        out.line(format!(
+            "        opcode: CmdOpcode::{}, layout: {:?}, flags: CmdFlag({flags}),",
+            names::camel(&c.opcode),
+            c.layout
+        ));
         out.line(format!("        fields: &{:?},", c.fields));
         out.line(format!("        reserved: {:?},", spec.reserved_mask(c)));
         out.line(format!("        doc: {:?}, returns: {:?},", c.doc, c.returns));
@@ -260,7 +299,11 @@ fn payload(p: Payload) -> &'static str {
 
 /// What stands at the opcode in documentation.
 fn opcode_doc(op: &Opcode) -> String {
-    let headers = if op.headers.is_empty() { "no extended header".to_owned() } else { op.headers.join(", ") };
+    let headers = if op.headers.is_empty() {
+        "no extended header".to_owned()
+    } else {
+        op.headers.join(", ")
+    };
     format!("{headers}; payload {}", op.payload.text())
 }
 
@@ -298,7 +341,12 @@ fn opcodes(out: &mut Out, spec: &Spec) {
     for op in &spec.opcodes {
         let doc = opcode_doc(op);
         out.line(format!("        /// {doc}."));
-        out.line(format!("        {} = {:#04x}, {:?}, {doc:?};", names::camel(&op.name), op.value, op.name));
+        out.line(format!(
+            "        {} = {:#04x}, {:?}, {doc:?};",
+            names::camel(&op.name),
+            op.value,
+            op.name
+        ));
     }
     out.line("    }");
     out.line("}");
@@ -308,7 +356,10 @@ fn opcodes(out: &mut Out, spec: &Spec) {
     out.line("    pub const fn info(self) -> &'static OpcodeInfo {");
     out.line("        match self {");
     for (i, op) in spec.opcodes.iter().enumerate() {
-        out.line(format!("            Self::{} => &OPCODES[{i}],", names::camel(&op.name)));
+        out.line(format!(
+            "            Self::{} => &OPCODES[{i}],",
+            names::camel(&op.name)
+        ));
     }
     out.line("        }");
     out.line("    }");
@@ -343,7 +394,9 @@ fn opcodes(out: &mut Out, spec: &Spec) {
 }
 
 fn transitions(out: &mut Out, spec: &Spec) {
-    let Some(attrs) = spec.find_flags("QpAttrBit") else { return };
+    let Some(attrs) = spec.find_flags("QpAttrBit") else {
+        return;
+    };
     let state = attrs.mask(&["STATE".to_owned()]);
     out.line("");
     out.line("/// What the transition asks for; `None` when it is illegal.");
@@ -385,7 +438,12 @@ fn registers(out: &mut Out, spec: &Spec) {
             out.doc(4, &r.doc, &format!("`{}` of block {}", r.name, b.name));
             out.line("    ///");
             out.line(format!("    /// {} bits, {}.", r.width, r.access));
-            out.line(format!("    pub const {}_{}: u32 = {:#x};", b.name, r.name, b.base + r.offset));
+            out.line(format!(
+                "    pub const {}_{}: u32 = {:#x};",
+                b.name,
+                r.name,
+                b.base + r.offset
+            ));
         }
     }
     out.line("}");

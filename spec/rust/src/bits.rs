@@ -3,7 +3,10 @@
 
 fn check(width: u32, value: u64) {
     debug_assert!((1..=64).contains(&width), "width {width}");
-    debug_assert!(width == 64 || value >> width == 0, "{value:#x} does not fit {width} bits");
+    debug_assert!(
+        width == 64 || value >> width == 0,
+        "{value:#x} does not fit {width} bits"
+    );
 }
 
 /// Reads `width` bits from bit `start`, counted from the least significant bit of the first byte.
@@ -28,7 +31,9 @@ pub fn set_le(bytes: &mut [u8], start: u32, width: u32, value: u64) {
 
 /// Reads `width` bits from bit `start`, counted from the most significant bit of the first byte.
 pub fn get_be(bytes: &[u8], start: u32, width: u32) -> u64 {
-    (start..start + width).fold(0, |value, at| value << 1 | u64::from(bytes[(at / 8) as usize] >> (7 - at % 8) & 1))
+    (start..start + width).fold(0, |value, at| {
+        value << 1 | u64::from(bytes[(at / 8) as usize] >> (7 - at % 8) & 1)
+    })
 }
 
 /// Writes `width` bits from bit `start`, counted from the most significant bit of the first byte.

@@ -26,7 +26,8 @@ mod tables;
 
 pub use generated::*;
 pub use tables::{
-    Access as RegAccess, Block, Budget, Command, Comparison, OpKind, OpcodeInfo, PacketDir, PacketPos, PayloadRule, QpEdge, Register,
+    Access as RegAccess, Block, Budget, Command, Comparison, OpKind, OpcodeInfo, PacketDir, PacketPos, PayloadRule,
+    QpEdge, Register,
 };
 
 /// A number that no value of an enumeration has.

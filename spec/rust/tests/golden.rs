@@ -9,7 +9,10 @@ fn bytes(groups: &[&str]) -> Vec<u8> {
     for word in groups.iter().flat_map(|g| g.split_whitespace()) {
         match word.split_once('x') {
             Some((byte, times)) => {
-                out.resize(out.len() + times.parse::<usize>().unwrap(), u8::from_str_radix(byte, 16).unwrap());
+                out.resize(
+                    out.len() + times.parse::<usize>().unwrap(),
+                    u8::from_str_radix(byte, 16).unwrap(),
+                );
             }
             None => out.push(u8::from_str_radix(word, 16).unwrap()),
         }
@@ -92,7 +95,10 @@ fn every_structure_and_header_has_golden_bytes() {
             for kind in ["layout", "header"] {
                 for item in spec.get(kind).and_then(|v| v.as_array()).into_iter().flatten() {
                     let name = item["name"].as_str().unwrap();
-                    assert!(GOLDEN_NAMES.contains(&name), "{name} has no golden bytes in spec/tests/golden.rs");
+                    assert!(
+                        GOLDEN_NAMES.contains(&name),
+                        "{name} has no golden bytes in spec/tests/golden.rs"
+                    );
                     found += 1;
                 }
             }
@@ -118,7 +124,10 @@ fn the_example_frame_of_a_send_only_parses() {
         "68 65 6c 6c 6f 21 21 21 ae 78 71 b6",
     ]);
     let ip = Ipv4Hdr::from_bytes(&frame).unwrap();
-    assert_eq!((ip.version(), ip.ihl(), ip.ecn(), ip.df(), ip.ttl()), (4, 5, 2, true, 64));
+    assert_eq!(
+        (ip.version(), ip.ihl(), ip.ecn(), ip.df(), ip.ttl()),
+        (4, 5, 2, true, 64)
+    );
     assert_eq!(ip.protocol(), IP_PROTO_UDP);
     assert_eq!(usize::from(ip.total_length()), frame.len());
     let udp = UdpHdr::from_bytes(&frame[20..]).unwrap();
@@ -126,7 +135,10 @@ fn the_example_frame_of_a_send_only_parses() {
     let bth = Bth::from_bytes(&frame[28..]).unwrap();
     let info = opcode_info(bth.opcode()).unwrap();
     assert_eq!(info.opcode, Opcode::RcSendOnly);
-    assert_eq!((bth.mig_req(), bth.dest_qp(), bth.ack_req(), bth.psn()), (true, 0x11, true, 0x12_3456));
+    assert_eq!(
+        (bth.mig_req(), bth.dest_qp(), bth.ack_req(), bth.psn()),
+        (true, 0x11, true, 0x12_3456)
+    );
     let payload = usize::from(udp.length())
         - UdpHdr::BYTES
         - Bth::BYTES

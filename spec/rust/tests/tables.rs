@@ -39,11 +39,17 @@ fn mask(names: &str) -> u32 {
 }
 
 fn state(name: &str) -> QpState {
-    *QpState::ALL.iter().find(|s| s.name() == name).unwrap_or_else(|| panic!("{name}"))
+    *QpState::ALL
+        .iter()
+        .find(|s| s.name() == name)
+        .unwrap_or_else(|| panic!("{name}"))
 }
 
 fn qp_type(name: &str) -> QpType {
-    *QpType::ALL.iter().find(|s| s.name() == name).unwrap_or_else(|| panic!("{name}"))
+    *QpType::ALL
+        .iter()
+        .find(|s| s.name() == name)
+        .unwrap_or_else(|| panic!("{name}"))
 }
 
 /// Legal edges of a type as (required, allowed).
@@ -61,7 +67,10 @@ fn assert_edges(t: QpType, expected: &Edges) {
 
 #[test]
 fn attribute_bits_are_those_of_linux() {
-    let ours: Vec<(&str, u32)> = QpAttrBit::NAMES.iter().map(|(flag, name)| (*name, flag.bits())).collect();
+    let ours: Vec<(&str, u32)> = QpAttrBit::NAMES
+        .iter()
+        .map(|(flag, name)| (*name, flag.bits()))
+        .collect();
     assert_eq!(ours, ATTRS);
 }
 
@@ -77,10 +86,16 @@ fn transitions_equal_the_table_of_linux() {
     assert_eq!(rows.len(), 132);
     for row in rows {
         let number = |key: &str| u32::try_from(row[key].as_u64().unwrap()).unwrap();
-        let key = (state(row["cur"].as_str().unwrap()), state(row["next"].as_str().unwrap()));
+        let key = (
+            state(row["cur"].as_str().unwrap()),
+            state(row["next"].as_str().unwrap()),
+        );
         // The file's required masks include STATE.
         let value = (number("req_mask") & !1, number("allow_mask"));
-        let old = by_type.entry(qp_type(row["qpt"].as_str().unwrap())).or_default().insert(key, value);
+        let old = by_type
+            .entry(qp_type(row["qpt"].as_str().unwrap()))
+            .or_default()
+            .insert(key, value);
         assert_eq!(old, None);
     }
     assert_eq!(by_type.len(), 6);
@@ -96,7 +111,10 @@ fn gsi_follows_ud_without_port() {
     for cur in QpState::ALL {
         for next in QpState::ALL {
             if let Some(edge) = qp_edge(QpType::Ud, *cur, *next) {
-                expected.insert((*cur, *next), (edge.required.bits() & !port, edge.allowed.bits() & !port));
+                expected.insert(
+                    (*cur, *next),
+                    (edge.required.bits() & !port, edge.allowed.bits() & !port),
+                );
             }
         }
     }
@@ -109,12 +127,20 @@ fn dci_has_the_transitions_of_mlx5() {
     use QpState::*;
     let mut expected = Edges::new();
     let mut edge = |cur, next, required: &str, optional: &str| {
-        expected.insert((cur, next), (mask(required), mask("STATE") | mask(required) | mask(optional)));
+        expected.insert(
+            (cur, next),
+            (mask(required), mask("STATE") | mask(required) | mask(optional)),
+        );
     };
     edge(Reset, Init, "PKEY_INDEX PORT", "");
     edge(Init, Init, "", "PKEY_INDEX PORT");
     edge(Init, Rtr, "PATH_MTU", "PKEY_INDEX AV");
-    edge(Rtr, Rts, "TIMEOUT RETRY_CNT RNR_RETRY MAX_QP_RD_ATOMIC SQ_PSN", "MIN_RNR_TIMER");
+    edge(
+        Rtr,
+        Rts,
+        "TIMEOUT RETRY_CNT RNR_RETRY MAX_QP_RD_ATOMIC SQ_PSN",
+        "MIN_RNR_TIMER",
+    );
     edge(Rts, Rts, "", "MIN_RNR_TIMER");
     for cur in QpState::ALL {
         edge(*cur, Reset, "", "");
@@ -143,7 +169,11 @@ fn a_modify_without_state_is_the_edge_to_itself() {
         assert!(qp_edge(*t, QpState::Sqe, QpState::Sqe).is_none(), "{t}");
         for s in [QpState::Reset, QpState::Err] {
             let edge = qp_edge(*t, s, s).unwrap();
-            assert_eq!((edge.required, edge.allowed), (QpAttrBit::EMPTY, QpAttrBit::STATE), "{t} {s}");
+            assert_eq!(
+                (edge.required, edge.allowed),
+                (QpAttrBit::EMPTY, QpAttrBit::STATE),
+                "{t} {s}"
+            );
         }
     }
 }
@@ -211,7 +241,9 @@ fn opcodes_equal_the_table_of_the_standard() {
     for op in 0..=255u8 {
         let (got, expected) = (opcode_info(op), expected_opcode(op));
         assert_eq!(got.is_some(), expected.is_some(), "{op:#04x}");
-        let (Some(got), Some((name, headers, payload))) = (got, expected) else { continue };
+        let (Some(got), Some((name, headers, payload))) = (got, expected) else {
+            continue;
+        };
         assert_eq!(got.name(), name);
         assert_eq!(got.opcode as u8, op);
         assert_eq!(got.transport as u8, op >> 5, "{name}");
@@ -238,15 +270,27 @@ fn opcode_properties_follow_from_the_row() {
         assert_eq!(info.is_read_req, plain == "READ_REQUEST", "{name}");
         assert_eq!(info.is_read_resp, plain.starts_with("READ_RESP_"), "{name}");
         assert_eq!(info.is_ack, plain == "ACKNOWLEDGE", "{name}");
-        assert_eq!(info.is_atomic_req, plain == "CMP_SWAP" || plain == "FETCH_ADD", "{name}");
+        assert_eq!(
+            info.is_atomic_req,
+            plain == "CMP_SWAP" || plain == "FETCH_ADD",
+            "{name}"
+        );
         assert_eq!(info.is_atomic_ack, plain == "ATOMIC_ACK", "{name}");
         assert_eq!(info.is_cnp, name == "CNP", "{name}");
-        assert_eq!(info.is_response, info.is_read_resp || info.is_ack || info.is_atomic_ack, "{name}");
+        assert_eq!(
+            info.is_response,
+            info.is_read_resp || info.is_ack || info.is_atomic_ack,
+            "{name}"
+        );
         assert_eq!(info.is_request, !info.is_response && !info.is_cnp, "{name}");
         assert_eq!(info.first, plain.contains("_FIRST"), "{name}");
         assert_eq!(info.middle, plain.contains("_MIDDLE"), "{name}");
         assert_eq!(info.last, plain.contains("_LAST"), "{name}");
-        assert_eq!(info.only, !(info.first || info.middle || info.last || info.is_cnp), "{name}");
+        assert_eq!(
+            info.only,
+            !(info.first || info.middle || info.last || info.is_cnp),
+            "{name}"
+        );
         assert_eq!(info.has_imm, plain.ends_with("_IMM"), "{name}");
         assert_eq!(info.has_ieth, plain.ends_with("_INV"), "{name}");
         let has = |h| info.headers.contains(&h);
@@ -356,7 +400,10 @@ fn reserved_bits_of_a_command_are_those_it_does_not_read() {
     let create = command(CmdOpcode::CreateQp).unwrap();
     assert_eq!(create.reserved[1], 0b1111_0000);
     assert_eq!(create.reserved[23], 0xff);
-    assert!(create.reserved[56..].iter().all(|b| *b == 0xff), "attr_addr is not read");
+    assert!(
+        create.reserved[56..].iter().all(|b| *b == 0xff),
+        "attr_addr is not read"
+    );
     assert!(create.reserved[4..23].iter().all(|b| *b == 0));
     let port = command(CmdOpcode::SetPort).unwrap();
     assert_eq!(port.reserved[14..17], [0x00, 0xfe, 0xff]);
@@ -365,7 +412,10 @@ fn reserved_bits_of_a_command_are_those_it_does_not_read() {
 #[test]
 fn budgets_know_which_side_is_good() {
     let most = budget("modify_one").unwrap();
-    assert_eq!((most.value, most.unit, most.comparison), (8.0, "cycles", Comparison::AtMost));
+    assert_eq!(
+        (most.value, most.unit, most.comparison),
+        (8.0, "cycles", Comparison::AtMost)
+    );
     assert!(most.holds(8.0) && !most.holds(8.1) && !most.holds(f64::NAN));
     let least = budget("goodput_large").unwrap();
     assert!(least.holds(98.0) && !least.holds(97.9) && !least.holds(f64::NAN));
