@@ -12,16 +12,16 @@ package rnic_spec_pkg;
 
   // ---- constants
   localparam logic [31:0] DEV_MAGIC = 32'h434e524f;  // 'ORNC' read as little-endian bytes
-  localparam logic [31:0] DEV_VERSION = 32'h10000;  // major.minor.patch: 16.8.8 bits
+  localparam logic [31:0] DEV_VERSION = 32'h00010000;  // major.minor.patch: 16.8.8 bits
   localparam logic [15:0] PCI_VENDOR_ID = 16'h1d0f;  // placeholder used by the root complex model; a board sets its own
-  localparam logic [15:0] PCI_DEVICE_ID = 16'hc1e;
+  localparam logic [15:0] PCI_DEVICE_ID = 16'h0c1e;
   localparam int unsigned BAR0_BYTES = 262144;
-  localparam logic [31:0] UAR_BASE = 32'h10000;  // first doorbell page
+  localparam logic [31:0] UAR_BASE = 32'h00010000;  // first doorbell page
   localparam int unsigned UAR_BYTES = 4096;
   localparam int unsigned NUM_UAR = 32;
-  localparam logic [31:0] COUNTERS_BASE = 32'h1000;
-  localparam logic [31:0] MSIX_TABLE_BASE = 32'h2000;
-  localparam logic [31:0] MSIX_PBA_BASE = 32'h3000;
+  localparam logic [31:0] COUNTERS_BASE = 32'h00001000;
+  localparam logic [31:0] MSIX_TABLE_BASE = 32'h00002000;
+  localparam logic [31:0] MSIX_PBA_BASE = 32'h00003000;
   localparam int unsigned NUM_EQ = 4;  // event queue n raises MSI-X vector n; queue 0 takes the asynchronous events
   localparam int unsigned NUM_MSIX = 5;  // vectors: one per event queue, and vector 4 for command completions
   localparam int unsigned MSIX_CMD = 4;
@@ -35,10 +35,10 @@ package rnic_spec_pkg;
   localparam int unsigned MAX_LOG_RING = 15;  // log2 of the entries of a send or receive queue
   localparam logic [15:0] ROCE_UDP_PORT = 16'h12b7;
   localparam int unsigned TLP_OVERHEAD_BYTES = 20;  // link bytes counted per TLP beside its payload
-  localparam logic [11:0] DB_SQ = 12'h0;  // offset in a doorbell page
-  localparam logic [11:0] DB_RQ = 12'h8;
-  localparam logic [11:0] DB_CQ = 12'h10;
-  localparam logic [15:0] ETHERTYPE_IPV4 = 16'h800;
+  localparam logic [11:0] DB_SQ = 12'h000;  // offset in a doorbell page
+  localparam logic [11:0] DB_RQ = 12'h008;
+  localparam logic [11:0] DB_CQ = 12'h010;
+  localparam logic [15:0] ETHERTYPE_IPV4 = 16'h0800;
   localparam logic [15:0] ETHERTYPE_IPV6 = 16'h86dd;
   localparam logic [15:0] ETHERTYPE_VLAN = 16'h8100;
   localparam logic [7:0] IP_PROTO_UDP = 8'h11;

@@ -102,7 +102,14 @@ fn constants(out: &mut Out, spec: &Spec) {
         let text = if c.is_count() {
             format!("int unsigned {} = {}", c.name, c.value)
         } else {
-            format!("logic [{}:0] {} = {}'h{:x}", c.width - 1, c.name, c.width, c.value)
+            let digits = c.width.div_ceil(4) as usize;
+            format!(
+                "logic [{}:0] {} = {}'h{:0digits$x}",
+                c.width - 1,
+                c.name,
+                c.width,
+                c.value
+            )
         };
         out.line(format!("  localparam {text};{}", tail(&c.doc)));
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The generated files in the repository are those that `spec/*.toml` gives now.
+#![allow(clippy::unwrap_used)] // in the helpers of the tests, too
 
 use std::path::PathBuf;
 

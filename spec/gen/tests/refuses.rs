@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Input that contradicts itself is refused with the file, the name and the reason.
+#![allow(clippy::unwrap_used)] // in the helpers of the tests, too
 
 use openrnic_spec_gen::{SourceFile, generate_from};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The RTL package says the same as the golden bytes and the Rust tables. The comparison is an
 //! elaboration-time check in a module written here and read by Verilator.
+#![allow(clippy::unwrap_used)] // in the helpers of the tests, too
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The accessors against bytes written by hand, in both directions.
+#![allow(clippy::unwrap_used)] // in the helpers of the tests, too
 
 use openrnic_spec::*;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tables against other sources of the same facts.
+#![allow(clippy::unwrap_used)] // in the helpers of the tests, too
 
 use std::collections::BTreeMap;
 
