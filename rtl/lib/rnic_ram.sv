@@ -21,22 +21,23 @@ module rnic_ram #(
 
   initial for (int unsigned i = 0; i < Depth; i++) mem[i] = '0;
 
-  always_ff @(posedge clk_i) begin
-    if (we_i) mem[waddr_i] <= wdata_i;
-    if (re_i) rdata_q <= mem[raddr_i];
-  end
+  always_ff @(posedge clk_i) if (we_i) mem[waddr_i] <= wdata_i;
 
   if (Bypass) begin : g_bypass
-    logic             hit_q;
+    // The array is not read where the new word is taken: synthesis then need not build what it returns there.
+    logic             hit, hit_q;
     logic [Width-1:0] new_q;
+    assign hit = we_i && (waddr_i == raddr_i);
     always_ff @(posedge clk_i) begin
+      if (re_i && !hit) rdata_q <= mem[raddr_i];
       if (re_i) begin
-        hit_q <= we_i && (waddr_i == raddr_i);
+        hit_q <= hit;
         new_q <= wdata_i;
       end
     end
     assign rdata_o = hit_q ? new_q : rdata_q;
   end else begin : g_plain
+    always_ff @(posedge clk_i) if (re_i) rdata_q <= mem[raddr_i];
     assign rdata_o = rdata_q;
   end
 endmodule

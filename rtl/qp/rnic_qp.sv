@@ -104,7 +104,7 @@ module rnic_qp
       .clk_i, .rst_i,
       .err_valid_i(qp_err_valid_i), .err_i(qp_err_i),
       .drained_valid_i(sq_drained_valid_i), .drained_idx_i(sq_drained_idx_i), .drained_epoch_i(sq_drained_epoch_i),
-      .run_i(idle), .quiet_o(quiet),
+      .clear_i(!ready_o && cmd_we), .clear_idx_i(cmd_widx), .run_i(idle), .quiet_o(quiet),
       .own_re_o(err_own_re), .own_idx_o(err_own_idx), .own_hot_i(own_hot), .own_notify_i(own_notify),
       .we_o(err_we), .widx_o(err_widx), .hot_o(err_hot),
       .eqe_valid_o, .eqe_ready_i, .eqe_o

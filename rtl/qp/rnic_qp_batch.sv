@@ -151,7 +151,7 @@ module rnic_qp_batch
   end
   assign own_re_o  = s0_issue;
   assign own_idx_o = s0_qpn[QpIdxW-1:0];
-  assign rec_re_o  = (s0_issue && records) || state_q == ST_FETCH;
+  assign rec_re_o  = (s0_issue && records) || (state_q == ST_FETCH && fetch_idle_i);
   assign rec_row_o = (state_q == ST_FETCH) ? '0 : k_q[5:0];
   assign s1_idx    = s1_qpn_q[QpIdxW-1:0];
 
@@ -179,6 +179,9 @@ module rnic_qp_batch
     end
   end
 
+  logic s2_valid_q, s2_last_q, s2_bad_q, s2_dup_q, s2_rsvd_q, s2_taken_q;
+  logic [16:0] s2_k_q;
+  logic [31:0] s2_qpn_q;
   gen_t gen_new;
   logic gen_none, s1_taken;
   rnic_qp_gen #(
@@ -192,9 +195,6 @@ module rnic_qp_batch
   );
 
   // ---------------------------------------------------------------- S2: verdict
-  logic s2_valid_q, s2_last_q, s2_bad_q, s2_dup_q, s2_rsvd_q, s2_taken_q;
-  logic [16:0] s2_k_q;
-  logic [31:0] s2_qpn_q;
   cmd_status_e s2_status;
   gate_rule_e s2_rule;
   logic [31:0] s2_detail;

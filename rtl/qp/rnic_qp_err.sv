@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hardware errors and "send queue drained" marks: kept one per QP and source, applied while no command is under way.
-// Contract: inputs are never refused. While run_i is high one QP is handled every second cycle: its state goes to ERR (to SQE for a
-// UC or UD send error in RTS), or its draining mark falls; what belongs to an earlier life is dropped. quiet_o: nothing
-// is kept (run_i may only fall while it is high). SQ_DRAINED is offered on eqe_* until taken; the next QP waits for it.
+// Hardware errors and "send queue drained" reports: kept per source and QP, applied while no command is under way.
+// Contract: reports are never refused or lost: each stands in a table of its source (a place per QP), and its index in a short queue;
+// when the queue overflows the whole table is searched. While run_i is high one QP is handled every third cycle (a little
+// later when its sources are reporting just then): its state goes to ERR (to SQE for a UC or UD send error in RTS), or its draining
+// mark falls; what belongs to an earlier life is dropped. quiet_o: nothing is kept (run_i falls only while it is high).
+// SQ_DRAINED is offered on eqe_* until taken; the next QP waits for it. clear_*: forgets (walk after reset).
 module rnic_qp_err
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -20,6 +22,8 @@ module rnic_qp_err
     input  qp_idx_t drained_idx_i,
     input  epoch_t drained_epoch_i,
     // verilator lint_on UNUSEDSIGNAL
+    input  logic clear_i,
+    input  logic [QpIdxW-1:0] clear_idx_i,
     input  logic run_i,
     output logic quiet_o,
     // the table
@@ -36,89 +40,106 @@ module rnic_qp_err
     output eqe_req_t eqe_o
 );
   localparam int unsigned Depth = 1 << QpIdxW;
-  localparam logic [2:0] QuietCycles = 3'd4;    // an entry is offered at most so long after it was set
+  localparam int unsigned NumSrc = NumErr + 1;     // the last one: drained
+  localparam int unsigned QueueDepth = 16;
 
-  // ---------------------------------------------------------------- what was reported
-  logic [NumErr-1:0][QpIdxW-1:0] err_idx;
-  logic [QpIdxW-1:0] drained_idx, err_pick_idx, drained_pick_idx;
-  logic err_pend, drained_pend, pick_err, pick_drained;
+  typedef struct packed {
+    logic   to_sqe;
+    epoch_t epoch;                                 // of the life it is about; 0: nothing is reported
+  } report_t;
 
-  always_comb for (int unsigned s = 0; s < NumErr; s++) err_idx[s] = err_i[s].idx[QpIdxW-1:0];
-  assign drained_idx = drained_idx_i[QpIdxW-1:0];
+  typedef enum logic [1:0] {
+    ST_PICK,     // the next index: from a queue, else of the search
+    ST_JUDGE,    // hot word and reports stand at the outputs of the RAMs; the change is made
+    ST_FORGET    // reports are erased, each when its source is silent
+  } state_e;
+  state_e state_q;
 
-  rnic_pend_set #(
-      .IdxW(QpIdxW),
-      .NumSet(NumErr)
-  ) u_err_pend (
-      .clk_i, .rst_i,
-      .set_valid_i(err_valid_i), .set_idx_i(err_idx), .clr_valid_i(1'b0), .clr_idx_i('0),
-      .pick_valid_o(err_pend), .pick_ready_i(pick_err), .pick_idx_o(err_pick_idx)
-  );
-  rnic_pend_set #(
-      .IdxW(QpIdxW),
-      .NumSet(1)
-  ) u_drained_pend (
-      .clk_i, .rst_i,
-      .set_valid_i(drained_valid_i), .set_idx_i(drained_idx), .clr_valid_i(1'b0), .clr_idx_i('0),
-      .pick_valid_o(drained_pend), .pick_ready_i(pick_drained), .pick_idx_o(drained_pick_idx)
-  );
+  logic [QpIdxW-1:0] idx_q, scan_idx_q, pick_idx;
+  logic scan_q, pick, from_queue;
+  logic [NumSrc-1:0] src_valid, in_queue, overflow, erase_q, erase, take;
+  logic [NumSrc-1:0][QpIdxW-1:0] src_idx, queue_idx;
+  report_t [NumSrc-1:0] src_report, report;
 
-  // The life that a report is about stands per QP and source; epoch 0 is no life, so an empty place fits none.
-  logic [NumErr-1:0] src_sqe;
-  epoch_t [NumErr-1:0] src_epoch;
-  epoch_t drained_epoch;
-  for (genvar s = 0; s < NumErr; s++) begin : g_src
+  always_comb begin
+    for (int unsigned s = 0; s < NumErr; s++) begin
+      src_valid[s]  = err_valid_i[s];
+      src_idx[s]    = err_i[s].idx[QpIdxW-1:0];
+      src_report[s] = '{to_sqe: err_i[s].to_sqe, epoch: err_i[s].epoch};
+    end
+    src_valid[NumErr]  = drained_valid_i;
+    src_idx[NumErr]    = drained_idx_i[QpIdxW-1:0];
+    src_report[NumErr] = '{to_sqe: 1'b0, epoch: drained_epoch_i};
+  end
+
+  for (genvar s = 0; s < NumSrc; s++) begin : g_src
+    logic queue_ready;
+    rnic_fifo #(
+        .Width(QpIdxW),
+        .Depth(QueueDepth)
+    ) u_queue (
+        .clk_i, .rst_i,
+        .in_valid_i(src_valid[s]), .in_ready_o(queue_ready), .in_data_i(src_idx[s]),
+        .out_valid_o(in_queue[s]), .out_ready_i(take[s]), .out_data_o(queue_idx[s]),
+        // verilator lint_off PINCONNECTEMPTY
+        .level_o()   // full or not is all that matters
+        // verilator lint_on PINCONNECTEMPTY
+    );
+    assign overflow[s] = src_valid[s] && !queue_ready;
+    assign erase[s]    = (state_q == ST_FORGET) && erase_q[s] && !src_valid[s];
     rnic_ram #(
-        .Width(1 + $bits(epoch_t)),
+        .Width($bits(report_t)),
         .Depth(Depth)
-    ) u_life (
+    ) u_report (
         .clk_i,
-        .we_i(err_valid_i[s]), .waddr_i(err_idx[s]), .wdata_i({err_i[s].to_sqe, err_i[s].epoch}),
-        .re_i(pick_err), .raddr_i(err_pick_idx), .rdata_o({src_sqe[s], src_epoch[s]})
+        .we_i(src_valid[s] || erase[s] || clear_i),
+        .waddr_i(src_valid[s] ? src_idx[s] : clear_i ? clear_idx_i : idx_q),
+        .wdata_i(src_valid[s] ? src_report[s] : '0),
+        .re_i(pick), .raddr_i(pick_idx), .rdata_o(report[s])
     );
   end
-  rnic_ram #(
-      .Width($bits(epoch_t)),
-      .Depth(Depth)
-  ) u_drained (
-      .clk_i,
-      .we_i(drained_valid_i), .waddr_i(drained_idx), .wdata_i(drained_epoch_i),
-      .re_i(pick_drained), .raddr_i(drained_pick_idx), .rdata_o(drained_epoch)
-  );
 
-  // ---------------------------------------------------------------- applied
-  logic judge_err_q, judge_drained_q;           // the words of widx_o stand at the outputs of the RAMs
-  logic [QpIdxW-1:0] idx_q;
-  logic [2:0] quiet_q;
-  logic any_err, any_sqe, datagram, alive, may_pick, eqe_valid_q;
-  eqe_req_t eqe_q;
+  // ---------------------------------------------------------------- which QP
+  always_comb begin
+    pick_idx   = scan_idx_q;
+    take       = '0;
+    from_queue = 1'b0;
+    for (int unsigned s = NumSrc; s > 0; s--)
+      if (in_queue[s-1]) begin
+        pick_idx   = queue_idx[s-1];
+        take       = NumSrc'(1) << (s - 1);
+        from_queue = 1'b1;
+      end
+    if (!pick) take = '0;
+  end
+  assign pick      = run_i && state_q == ST_PICK && !eqe_valid_o && (in_queue != '0 || scan_q);
+  assign own_re_o  = pick;
+  assign own_idx_o = pick_idx;
+  assign quiet_o   = in_queue == '0 && !scan_q && state_q == ST_PICK;
 
-  assign may_pick     = run_i && !judge_err_q && !judge_drained_q && !eqe_valid_q;
-  assign pick_err     = may_pick && err_pend;
-  assign pick_drained = may_pick && drained_pend && !err_pend;
-  assign own_re_o     = pick_err || pick_drained;
-  assign own_idx_o    = pick_err ? err_pick_idx : drained_pick_idx;
-  assign quiet_o      = (quiet_q == QuietCycles) && !err_pend && !drained_pend;
-  assign alive     = own_hot_i.valid && own_hot_i.state != QP_STATE_RESET && own_hot_i.state != QP_STATE_ERR;
-  assign datagram  = own_hot_i.qp_type == QP_TYPE_UC || own_hot_i.qp_type == QP_TYPE_UD || own_hot_i.qp_type == QP_TYPE_GSI;
-
+  // ---------------------------------------------------------------- what becomes of it
+  logic any_err, any_sqe, drained, datagram, alive, judge;
+  assign judge    = state_q == ST_JUDGE;
+  assign alive    = own_hot_i.valid && own_hot_i.state != QP_STATE_RESET && own_hot_i.state != QP_STATE_ERR;
+  assign datagram = own_hot_i.qp_type == QP_TYPE_UC || own_hot_i.qp_type == QP_TYPE_UD || own_hot_i.qp_type == QP_TYPE_GSI;
   always_comb begin
     any_err = 1'b0;
     any_sqe = 1'b0;
     for (int unsigned s = 0; s < NumErr; s++) begin
-      automatic logic fits = src_epoch[s] == own_hot_i.epoch;
+      automatic logic fits = report[s].epoch == own_hot_i.epoch;
 `ifdef RNIC_CUT_QP_ERR_EPOCH
-      fits = src_epoch[s] != '0;
+      fits = report[s].epoch != '0;
 `endif
-      if (fits && src_sqe[s] && datagram) any_sqe = 1'b1;
+      if (fits && report[s].to_sqe && datagram) any_sqe = 1'b1;
       else if (fits) any_err = 1'b1;
     end
-    we_o   = 1'b0;
-    widx_o = idx_q;
-    hot_o  = own_hot_i;
+    drained = report[NumErr].epoch == own_hot_i.epoch && own_hot_i.sq_draining;
+    we_o    = 1'b0;
+    widx_o  = idx_q;
+    hot_o   = own_hot_i;
     hot_o.sq_draining = 1'b0;
-    if (judge_err_q && alive) begin
-      // A send error outside RTS (the queue was being drained) leaves no state that SQE could return to: ERR.
+    if (judge && alive) begin
+      // A send error while the queue was being drained leaves no state that SQE could return to: ERR.
       if (any_err || (any_sqe && own_hot_i.state == QP_STATE_SQD)) begin
         we_o        = 1'b1;
         hot_o.state = QP_STATE_ERR;
@@ -126,35 +147,45 @@ module rnic_qp_err
         we_o        = 1'b1;
         hot_o.state = QP_STATE_SQE;
       end
-    end
 `ifdef RNIC_CUT_QP_ERR
-    we_o = 1'b0;
+      we_o        = 1'b0;
+      hot_o.state = own_hot_i.state;
 `endif
-    if (judge_drained_q) we_o = own_hot_i.valid && own_hot_i.state == QP_STATE_SQD && own_hot_i.sq_draining
-        && drained_epoch == own_hot_i.epoch;
+      if (!we_o && drained && own_hot_i.state == QP_STATE_SQD) we_o = 1'b1;
+    end
   end
 
-  assign eqe_valid_o = eqe_valid_q;
-  assign eqe_o       = eqe_q;
-
   always_ff @(posedge clk_i) begin
-    if (own_re_o) idx_q <= own_idx_o;
-    if (judge_drained_q) begin
-      eqe_q <= '{eqn: '0, event_type: EVENT_TYPE_SQ_DRAINED,
-                 number: 32'(make_qpn(own_hot_i.gen, qp_idx_t'(idx_q), QpIdxW))};
+    if (pick) idx_q <= pick_idx;
+    if (judge)
+      eqe_o <= '{eqn: '0, event_type: EVENT_TYPE_SQ_DRAINED, number: 32'(make_qpn(own_hot_i.gen, qp_idx_t'(idx_q), QpIdxW))};
+    for (int unsigned s = 0; s < NumSrc; s++) begin
+      if (judge) erase_q[s] <= report[s].epoch != '0;
+      else if (erase[s]) erase_q[s] <= 1'b0;
+      // What is reported anew is not what was judged; its index stands in the queue again.
+      if ((judge || state_q == ST_FORGET) && src_valid[s] && src_idx[s] == idx_q) erase_q[s] <= 1'b0;
     end
     if (rst_i) begin
-      judge_err_q     <= 1'b0;
-      judge_drained_q <= 1'b0;
-      quiet_q         <= '0;
-      eqe_valid_q     <= 1'b0;
+      state_q     <= ST_PICK;
+      scan_q      <= 1'b0;
+      eqe_valid_o <= 1'b0;
     end else begin
-      judge_err_q     <= pick_err;
-      judge_drained_q <= pick_drained;
-      if (err_valid_i != '0 || drained_valid_i || err_pend || drained_pend) quiet_q <= '0;
-      else if (quiet_q != QuietCycles) quiet_q <= quiet_q + 3'd1;
-      if (eqe_ready_i) eqe_valid_q <= 1'b0;
-      if (judge_drained_q && we_o && own_notify_i) eqe_valid_q <= 1'b1;
+      if (eqe_ready_i) eqe_valid_o <= 1'b0;
+      if (judge && we_o && hot_o.state == QP_STATE_SQD && own_notify_i) eqe_valid_o <= 1'b1;
+      unique case (state_q)
+        ST_PICK:   if (pick) state_q <= ST_JUDGE;
+        ST_JUDGE:  state_q <= ST_FORGET;
+        ST_FORGET: if ((erase_q & ~erase) == '0) state_q <= ST_PICK;
+        default:   state_q <= ST_PICK;
+      endcase
+      if (pick && !from_queue) begin
+        scan_idx_q <= scan_idx_q + QpIdxW'(1);
+        if (scan_idx_q == '1) scan_q <= 1'b0;
+      end
+      if (overflow != '0) begin
+        scan_q     <= 1'b1;
+        scan_idx_q <= '0;
+      end
     end
   end
 endmodule

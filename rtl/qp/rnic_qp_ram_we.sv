@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RAM with a write enable per lane: one write port, one read port, read data one cycle after the address.
-// Contract: a read in the cycle of a write to the same address returns the old word, in every lane: what is read is
-// never a mix of before and after. Contents start at zero and survive reset. LaneW 9 maps to the byte enables of block RAM.
+// Contract: the user does not read an address in the cycle in which it is written (an assertion watches); so neither copy
+// registers nor a mix of old and new lanes exist. Contents start at zero and survive reset. LaneW 9 is the byte of a block RAM.
 module rnic_qp_ram_we #(
     parameter int unsigned LaneW = 9,
     parameter int unsigned NumLane = 4,
@@ -18,11 +18,15 @@ module rnic_qp_ram_we #(
     output logic [Width-1:0]   rdata_o    // holds while re_i is low
 );
   logic [Width-1:0] mem[Depth];
+  logic clash;
+  assign clash = we_i != '0 && waddr_i == raddr_i;
 
   initial for (int unsigned i = 0; i < Depth; i++) mem[i] = '0;
 
   always_ff @(posedge clk_i) begin
     for (int unsigned l = 0; l < NumLane; l++) if (we_i[l]) mem[waddr_i][LaneW*l+:LaneW] <= wdata_i[LaneW*l+:LaneW];
-    if (re_i) rdata_o <= mem[raddr_i];
+    if (re_i && !clash) rdata_o <= mem[raddr_i];
   end
+
+  always_ff @(posedge clk_i) if (re_i) a_no_clash : assert (!clash);
 endmodule

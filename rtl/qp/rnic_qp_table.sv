@@ -2,8 +2,8 @@
 // Storage of the control sections: hot word (a copy per reader), create word, path word.
 // Contract: one write a cycle, whole in that cycle: hot word, and where enabled create word and the path attributes named by
 // path_we_i (bits of QpAttrBit). Hot readers and the own port: answer one cycle after the index; a read in the cycle of
-// a write sees the new word. Cold port: requests are granted round robin (ready), the answer stands one cycle after the grant,
-// for one cycle; a read in the cycle of a write sees the whole section as it was before, so it is never a mix.
+// a write sees the new word. Cold port: requests are granted round robin (ready), the answer stands one cycle after the grant, for
+// one cycle; an entry is not granted in the cycle in which it is written, so a section is never a mix of before and after.
 module rnic_qp_table
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -83,14 +83,14 @@ module rnic_qp_table
   end
 
   // ---------------------------------------------------------------- arbitration of the cold port
-  logic [NumCold-1:0] grant;
+  logic [NumCold-1:0] grant, can;
   logic [QpIdxW-1:0] cold_idx;
   logic cold_re;
   rnic_arb_rr #(
       .N(NumCold)
   ) u_arb (
       .clk_i, .rst_i,
-      .req_i(cold_req_valid_i), .advance_i(cold_re), .lock_i(1'b0), .grant_o(grant),
+      .req_i(can), .advance_i(cold_re), .lock_i(1'b0), .grant_o(grant),
       // verilator lint_off PINCONNECTEMPTY
       .idx_o()   // one-hot is what is used here
       // verilator lint_on PINCONNECTEMPTY
@@ -98,25 +98,27 @@ module rnic_qp_table
   assign cold_re = |grant;
   assign cold_req_ready_o = grant;
   always_comb begin
+    for (int unsigned r = 0; r < NumCold; r++)
+      can[r] = cold_req_valid_i[r] && !(we_i && cold_req_idx_i[r][QpIdxW-1:0] == widx_i);
     cold_idx = '0;
     for (int unsigned r = 0; r < NumCold; r++) if (grant[r]) cold_idx |= cold_req_idx_i[r][QpIdxW-1:0];
   end
   always_ff @(posedge clk_i) cold_rsp_valid_o <= rst_i ? '0 : grant;
 
-  // ---------------------------------------------------------------- cold words; none of them bypasses
-  rnic_ram #(
-      .Width(HotW),
-      .Depth(Depth),
-      .Bypass(1'b0)
+  // ---------------------------------------------------------------- cold words
+  rnic_qp_ram_we #(
+      .LaneW(HotW),
+      .NumLane(1),
+      .Depth(Depth)
   ) u_cold_hot (
       .clk_i,
       .we_i, .waddr_i(widx_i), .wdata_i(hot_i),
       .re_i(cold_re), .raddr_i(cold_idx), .rdata_o(cold_rsp_o.hot)
   );
-  rnic_ram #(
-      .Width(CreateW),
-      .Depth(Depth),
-      .Bypass(1'b0)
+  rnic_qp_ram_we #(
+      .LaneW(CreateW),
+      .NumLane(1),
+      .Depth(Depth)
   ) u_create (
       .clk_i,
       .we_i(create_we_i), .waddr_i(widx_i), .wdata_i(create_i),
