@@ -1,3 +1,3 @@
-// File list of the core, packages first. Paths are relative to this folder.
-gen/rnic_spec_pkg.sv
-pkg/rnic_pkg.sv
+// File list of the core, packages first. Paths are relative to the project root.
+rtl/gen/rnic_spec_pkg.sv
+rtl/pkg/rnic_pkg.sv

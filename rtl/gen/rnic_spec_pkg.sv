@@ -198,6 +198,20 @@ package rnic_spec_pkg;
   } wc_status_e;
   localparam int unsigned WC_STATUS_COUNT = 15;
 
+  // vendor_err of a failed CQE: what the device saw beneath the completion status.
+  typedef enum logic [7:0] {
+    VENDOR_ERR_NONE = 8'h0,
+    VENDOR_ERR_DMA_ABORT = 8'h1,  // as DmaErr
+    VENDOR_ERR_DMA_POISON = 8'h2,
+    VENDOR_ERR_DMA_TIMEOUT = 8'h3,
+    VENDOR_ERR_DMA_MALFORMED = 8'h4,
+    VENDOR_ERR_MR_KEY = 8'h11,  // 0x10 + MrErr
+    VENDOR_ERR_MR_PD = 8'h12,
+    VENDOR_ERR_MR_ACCESS = 8'h13,
+    VENDOR_ERR_MR_RANGE = 8'h14
+  } vendor_err_e;
+  localparam int unsigned VENDOR_ERR_COUNT = 9;
+
   // enum ibv_event_type, plus the events that are not asynchronous events in verbs (from 64 on).
   typedef enum logic [7:0] {
     EVENT_TYPE_CQ_ERR = 8'h0,
@@ -540,6 +554,35 @@ package rnic_spec_pkg;
   } cmd_out_t;
   localparam int unsigned CMD_OUT_BYTES = 64;
   function automatic logic cmd_out_rsvd_ok(cmd_out_t x);
+    return {x.rsvd_0} == '0;
+  endfunction
+
+  // Result of QUERY_DEVICE: the registers of the CAPS block, in their order.
+  typedef struct packed {
+    logic [383:0]  rsvd_0;  // 80.0
+    logic [31:0]   max_rq_stride;  // 76.0
+    logic [31:0]   max_sq_stride;  // 72.0
+    logic [31:0]   wqe_opcodes;  // 68.0
+    logic [31:0]   num_pkey;  // 64.0
+    logic [31:0]   num_gid;  // 60.0
+    logic [31:0]   num_ports;  // 56.0
+    logic [31:0]   max_rd_atomic;  // 52.0
+    logic [31:0]   qp_types_data;  // 48.0
+    logic [31:0]   qp_types;  // 44.0
+    logic [31:0]   max_inline;  // 40.0
+    logic [31:0]   max_sge;  // 36.0
+    logic [31:0]   dma_tags;  // 32.0
+    logic [31:0]   clk_period_ps;  // 28.0
+    logic [31:0]   data_w;  // 24.0
+    logic [31:0]   num_uar;  // 20.0
+    logic [31:0]   num_eq;  // 16.0
+    logic [31:0]   num_pd;  // 12.0
+    logic [31:0]   num_mr;  // 8.0
+    logic [31:0]   num_cq;  // 4.0
+    logic [31:0]   log_qp;  // 0.0
+  } device_caps_t;
+  localparam int unsigned DEVICE_CAPS_BYTES = 128;
+  function automatic logic device_caps_rsvd_ok(device_caps_t x);
     return {x.rsvd_0} == '0;
   endfunction
 

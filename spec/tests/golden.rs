@@ -116,6 +116,31 @@ goldens! {
         handle, with_handle = 0;
         out_addr, with_out_addr = 0x8000_0000_0000_ffc0;
     }
+    DeviceCaps [
+        "11 00 00 00 12 00 00 00 13 00 00 00 14 00 00 00 15 00 00 00 16 00 00 00 17 00 00 00 18 00 00 00 19 00 00 00 1a 00 00 00 1b 00 00 00 1c 00 00 00 1d 00 00 00 1e 00 00 00 1f 00 00 00 20 00 00 00 21 00 00 00 22 00 00 00 23 00 00 00 24 00 00 00"
+        "00x48"
+    ] {
+        log_qp, with_log_qp = 0x11;
+        num_cq, with_num_cq = 0x12;
+        num_mr, with_num_mr = 0x13;
+        num_pd, with_num_pd = 0x14;
+        num_eq, with_num_eq = 0x15;
+        num_uar, with_num_uar = 0x16;
+        data_w, with_data_w = 0x17;
+        clk_period_ps, with_clk_period_ps = 0x18;
+        dma_tags, with_dma_tags = 0x19;
+        max_sge, with_max_sge = 0x1a;
+        max_inline, with_max_inline = 0x1b;
+        qp_types, with_qp_types = 0x1c;
+        qp_types_data, with_qp_types_data = 0x1d;
+        max_rd_atomic, with_max_rd_atomic = 0x1e;
+        num_ports, with_num_ports = 0x1f;
+        num_gid, with_num_gid = 0x20;
+        num_pkey, with_num_pkey = 0x21;
+        wqe_opcodes, with_wqe_opcodes = 0x22;
+        max_sq_stride, with_max_sq_stride = 0x23;
+        max_rq_stride, with_max_rq_stride = 0x24;
+    }
     CmdCompletion [
         "34 12 41 80  07 03 00 00  03 02 01 00  11 00 00 00  cc bb aa 00  80 91 12 00  05 00 00 00"
         "02 01 00 00"

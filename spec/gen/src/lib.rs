@@ -79,6 +79,9 @@ pub fn generate_from(sources: &[SourceFile]) -> Result<Files, Error> {
     Ok(files)
 }
 
+/// What every generated file says of itself.
+const MARK: &str = "enerated by openrnic-spec-gen";
+
 /// Paths whose content on disk differs from `files`, and leftovers in the generated directories.
 ///
 /// # Errors
@@ -105,7 +108,8 @@ pub fn stale(root: &Path, files: &Files) -> Result<Vec<String>, Error> {
         };
         for entry in entries {
             let path = format!("{dir}/{}", entry.map_err(io(dir))?.file_name().to_string_lossy());
-            if !files.contains_key(&path) {
+            // Other generators write beside this one: a left-over is a file that bears this one's mark.
+            if !files.contains_key(&path) && std::fs::read_to_string(root.join(&path)).is_ok_and(|t| t.contains(MARK)) {
                 stale.push(path);
             }
         }

@@ -338,6 +338,30 @@ code_enum! {
 }
 
 code_enum! {
+    /// vendor_err of a failed CQE: what the device saw beneath the completion status.
+    VendorErr {
+        /// `NONE`.
+        None = 0x0, "NONE", "";
+        /// As DmaErr.
+        DmaAbort = 0x1, "DMA_ABORT", "as DmaErr";
+        /// `DMA_POISON`.
+        DmaPoison = 0x2, "DMA_POISON", "";
+        /// `DMA_TIMEOUT`.
+        DmaTimeout = 0x3, "DMA_TIMEOUT", "";
+        /// `DMA_MALFORMED`.
+        DmaMalformed = 0x4, "DMA_MALFORMED", "";
+        /// 0x10 + MrErr.
+        MrKey = 0x11, "MR_KEY", "0x10 + MrErr";
+        /// `MR_PD`.
+        MrPd = 0x12, "MR_PD", "";
+        /// `MR_ACCESS`.
+        MrAccess = 0x13, "MR_ACCESS", "";
+        /// `MR_RANGE`.
+        MrRange = 0x14, "MR_RANGE", "";
+    }
+}
+
+code_enum! {
     /// enum ibv_event_type, plus the events that are not asynchronous events in verbs (from 64 on).
     EventType {
         /// `CQ_ERR`.
@@ -1203,6 +1227,137 @@ impl CmdOut {
         ///
         /// 64 bits at byte 56.
         out_addr, set_out_addr, with_out_addr, u64, |b| u64::from_le_bytes([b[56], b[57], b[58], b[59], b[60], b[61], b[62], b[63]]), |b, v| b[56..64].copy_from_slice(&v.to_le_bytes())
+    }
+}
+
+byte_struct! {
+    /// Result of QUERY_DEVICE: the registers of the CAPS block, in their order.
+    ///
+    /// 128 bytes, little-endian in memory.
+    DeviceCaps, 128, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+    fields = [log_qp, num_cq, num_mr, num_pd, num_eq, num_uar, data_w, clk_period_ps, dma_tags, max_sge, max_inline, qp_types, qp_types_data, max_rd_atomic, num_ports, num_gid, num_pkey, wqe_opcodes, max_sq_stride, max_rq_stride]
+}
+
+impl DeviceCaps {
+    accessors! {
+        /// `log_qp`.
+        ///
+        /// 32 bits at byte 0.
+        log_qp, set_log_qp, with_log_qp, u32, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]), |b, v| b[0..4].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `num_cq`.
+        ///
+        /// 32 bits at byte 4.
+        num_cq, set_num_cq, with_num_cq, u32, |b| u32::from_le_bytes([b[4], b[5], b[6], b[7]]), |b, v| b[4..8].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `num_mr`.
+        ///
+        /// 32 bits at byte 8.
+        num_mr, set_num_mr, with_num_mr, u32, |b| u32::from_le_bytes([b[8], b[9], b[10], b[11]]), |b, v| b[8..12].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `num_pd`.
+        ///
+        /// 32 bits at byte 12.
+        num_pd, set_num_pd, with_num_pd, u32, |b| u32::from_le_bytes([b[12], b[13], b[14], b[15]]), |b, v| b[12..16].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `num_eq`.
+        ///
+        /// 32 bits at byte 16.
+        num_eq, set_num_eq, with_num_eq, u32, |b| u32::from_le_bytes([b[16], b[17], b[18], b[19]]), |b, v| b[16..20].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `num_uar`.
+        ///
+        /// 32 bits at byte 20.
+        num_uar, set_num_uar, with_num_uar, u32, |b| u32::from_le_bytes([b[20], b[21], b[22], b[23]]), |b, v| b[20..24].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `data_w`.
+        ///
+        /// 32 bits at byte 24.
+        data_w, set_data_w, with_data_w, u32, |b| u32::from_le_bytes([b[24], b[25], b[26], b[27]]), |b, v| b[24..28].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `clk_period_ps`.
+        ///
+        /// 32 bits at byte 28.
+        clk_period_ps, set_clk_period_ps, with_clk_period_ps, u32, |b| u32::from_le_bytes([b[28], b[29], b[30], b[31]]), |b, v| b[28..32].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `dma_tags`.
+        ///
+        /// 32 bits at byte 32.
+        dma_tags, set_dma_tags, with_dma_tags, u32, |b| u32::from_le_bytes([b[32], b[33], b[34], b[35]]), |b, v| b[32..36].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `max_sge`.
+        ///
+        /// 32 bits at byte 36.
+        max_sge, set_max_sge, with_max_sge, u32, |b| u32::from_le_bytes([b[36], b[37], b[38], b[39]]), |b, v| b[36..40].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `max_inline`.
+        ///
+        /// 32 bits at byte 40.
+        max_inline, set_max_inline, with_max_inline, u32, |b| u32::from_le_bytes([b[40], b[41], b[42], b[43]]), |b, v| b[40..44].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `qp_types`.
+        ///
+        /// 32 bits at byte 44.
+        qp_types, set_qp_types, with_qp_types, u32, |b| u32::from_le_bytes([b[44], b[45], b[46], b[47]]), |b, v| b[44..48].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `qp_types_data`.
+        ///
+        /// 32 bits at byte 48.
+        qp_types_data, set_qp_types_data, with_qp_types_data, u32, |b| u32::from_le_bytes([b[48], b[49], b[50], b[51]]), |b, v| b[48..52].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `max_rd_atomic`.
+        ///
+        /// 32 bits at byte 52.
+        max_rd_atomic, set_max_rd_atomic, with_max_rd_atomic, u32, |b| u32::from_le_bytes([b[52], b[53], b[54], b[55]]), |b, v| b[52..56].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `num_ports`.
+        ///
+        /// 32 bits at byte 56.
+        num_ports, set_num_ports, with_num_ports, u32, |b| u32::from_le_bytes([b[56], b[57], b[58], b[59]]), |b, v| b[56..60].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `num_gid`.
+        ///
+        /// 32 bits at byte 60.
+        num_gid, set_num_gid, with_num_gid, u32, |b| u32::from_le_bytes([b[60], b[61], b[62], b[63]]), |b, v| b[60..64].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `num_pkey`.
+        ///
+        /// 32 bits at byte 64.
+        num_pkey, set_num_pkey, with_num_pkey, u32, |b| u32::from_le_bytes([b[64], b[65], b[66], b[67]]), |b, v| b[64..68].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `wqe_opcodes`.
+        ///
+        /// 32 bits at byte 68.
+        wqe_opcodes, set_wqe_opcodes, with_wqe_opcodes, u32, |b| u32::from_le_bytes([b[68], b[69], b[70], b[71]]), |b, v| b[68..72].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `max_sq_stride`.
+        ///
+        /// 32 bits at byte 72.
+        max_sq_stride, set_max_sq_stride, with_max_sq_stride, u32, |b| u32::from_le_bytes([b[72], b[73], b[74], b[75]]), |b, v| b[72..76].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `max_rq_stride`.
+        ///
+        /// 32 bits at byte 76.
+        max_rq_stride, set_max_rq_stride, with_max_rq_stride, u32, |b| u32::from_le_bytes([b[76], b[77], b[78], b[79]]), |b, v| b[76..80].copy_from_slice(&v.to_le_bytes())
     }
 }
 
