@@ -87,7 +87,7 @@ module rnic_qp_batch
   assign contiguous = cmd_q.flags[CMD_FLAG_CONTIGUOUS] && !requested;
   assign by_range   = is_create ? (contiguous || requested) : !use_list;
   assign tell_list  = is_create && !cmd_q.flags[CMD_FLAG_CONTIGUOUS] && cmd_q.list_addr != '0;
-  assign count      = is_query ? 17'd1 : 17'(cmd_q.count);
+  assign count      = 17'(cmd_q.count);
 
   // ---------------------------------------------------------------- S0: which QP
   logic [16:0] k_q, end_k;                       // item; how many there are

@@ -14,7 +14,7 @@ module rnic_qp_check
 ) (
     input  logic clk_i,
     // verilator lint_off UNUSEDSIGNAL
-    // (tag and reserved bits)
+    // (tag; reserved bits but for the flags are judged before)
     input  cmd_qp_t cmd_i,
     // verilator lint_on UNUSEDSIGNAL
     input  logic [NUM_PD-1:0] pd_valid_i,
@@ -37,7 +37,7 @@ module rnic_qp_check
 
   logic is_create, is_install, is_modify, is_destroy, is_query, known_type;
   logic contiguous, requested, use_list, records;
-  logic [7:0] known_flags;
+  logic [7:0] rsvd_flags;
   logic [31:0] table_size;
   assign is_install = cmd_i.opcode == CMD_OPCODE_INSTALL_QP;
   assign is_create  = cmd_i.opcode == CMD_OPCODE_CREATE_QP || is_install;
@@ -49,6 +49,7 @@ module rnic_qp_check
   assign use_list   = cmd_i.flags[CMD_FLAG_LIST];
   assign records    = cmd_i.flags[CMD_FLAG_RECORDS];
   assign table_size = 32'd1 << QpIdxW;
+  assign rsvd_flags = 8'(cmd_rsvd_mask(cmd_i.opcode) >> 8);
 
   assign has_send_cq_o = cmd_i.qp_type != QP_TYPE_XRC_TGT;
   assign has_recv_cq_o = cmd_i.qp_type != QP_TYPE_XRC_TGT && cmd_i.qp_type != QP_TYPE_XRC_INI;
@@ -59,23 +60,7 @@ module rnic_qp_check
       QP_TYPE_XRC_TGT: known_type = 1'b1;
       default: known_type = 1'b0;
     endcase
-    known_flags = '0;
-    if (is_create) begin
-      known_flags[CMD_FLAG_CONTIGUOUS] = 1'b1;
-      known_flags[CMD_FLAG_REQUESTED]  = 1'b1;
-      known_flags[CMD_FLAG_SIG_ALL]    = 1'b1;
-      known_flags[CMD_FLAG_USE_SRQ]    = 1'b1;
-    end
-    known_flags[CMD_FLAG_LIST]    = is_modify || is_destroy;
-    known_flags[CMD_FLAG_RECORDS] = is_modify;
   end
-
-  // Bytes 11 to 47 say how to create; the others do not read them.
-  logic create_part, list_unread, attr_unread;
-  assign create_part = {cmd_i.qp_type, cmd_i.align_log2, cmd_i.pd, cmd_i.send_cq, cmd_i.recv_cq, cmd_i.srq, cmd_i.uar, cmd_i.log_sq,
-      cmd_i.log_rq, cmd_i.log_sq_stride, cmd_i.log_rq_stride, cmd_i.sq_base, cmd_i.rq_base, cmd_i.sq_pitch, cmd_i.rq_pitch} != '0;
-  assign list_unread = !is_create && !use_list && cmd_i.list_addr != '0;
-  assign attr_unread = (is_destroy || (is_create && !is_install)) && cmd_i.attr_addr != '0;
 
   // A number that may be asked for: index 1 is the GSI QP with generation 0, and nothing else is; all ones is multicast.
   logic want_ok, want_gsi;
@@ -88,27 +73,9 @@ module rnic_qp_check
     detail_o = '0;
     if (!is_create && !is_modify && !is_destroy && !is_query) begin
       status_o = CMD_STATUS_UNSUPPORTED;
-    end else if ((cmd_i.flags & ~known_flags) != '0) begin
-      status_o = CMD_STATUS_RESERVED_SET;
-      detail_o = 32'd1;
-    end else if (!is_create && create_part) begin
-      status_o = CMD_STATUS_RESERVED_SET;
-      detail_o = 32'd11;
-    end else if (list_unread) begin
-      status_o = CMD_STATUS_RESERVED_SET;
-      detail_o = 32'd48;
-    end else if (attr_unread) begin
-      status_o = CMD_STATUS_RESERVED_SET;
-      detail_o = 32'd56;
-    end else if (is_query) begin
-      if (cmd_i.count > 24'd1) begin
-        status_o = CMD_STATUS_BAD_PARAM;
-        detail_o = 32'd8;
-      end else if (cmd_i.attr_addr[5:0] != '0) begin
-        status_o = CMD_STATUS_BAD_PARAM;
-        detail_o = 32'd56;
-      end
-    end else if (cmd_i.count == '0 || 32'(cmd_i.count) > table_size || (requested && cmd_i.count != 24'd1)
+    end else if ((cmd_i.flags & rsvd_flags) != '0) begin
+      status_o = CMD_STATUS_RESERVED_SET;         // a flag that the command does not know
+    end else if (cmd_i.count == '0 || 32'(cmd_i.count) > table_size || ((requested || is_query) && cmd_i.count != 24'd1)
         || (records && 32'(cmd_i.count) > MAX_RECORDS)) begin
       status_o = CMD_STATUS_BAD_PARAM;
       detail_o = 32'd8;
@@ -116,7 +83,7 @@ module rnic_qp_check
       if (use_list && cmd_i.list_addr[5:0] != '0) begin
         status_o = CMD_STATUS_BAD_PARAM;
         detail_o = 32'd48;
-      end else if (is_modify && cmd_i.attr_addr[5:0] != '0) begin
+      end else if (!is_destroy && cmd_i.attr_addr[5:0] != '0) begin
         status_o = CMD_STATUS_BAD_PARAM;
         detail_o = 32'd56;
       end

@@ -1,3 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reference models, scoreboard and stimulus: what judges the RTL.
 #![deny(missing_docs)]
+
+pub mod model;
+pub mod qp_bench;

@@ -1,0 +1,694 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The QP engine's control half (`rnic_qp`) on a bench: a small host memory behind its DMA ports, a data
+//! path that answers barriers and reports errors, and the comparison of its whole table with the model.
+//! It is made for tests and panics when the block breaks a contract.
+
+use std::collections::VecDeque;
+
+use openrnic_sim::model::{BlockBuilder, BlockModel};
+
+use crate::model::gate::{Attrs, Limits, State};
+use crate::model::qp::{Command, HostMemory, Qp, QpEngine};
+
+/// First address of the bench's host memory.
+pub const BASE: u64 = 0x5_0000_0000;
+/// Its size.
+pub const SIZE: usize = 64 * 1024;
+
+/// Host memory, parts of which cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    bytes: Vec<u8>,
+    /// Ranges whose reads fail.
+    pub broken: Vec<std::ops::Range<u64>>,
+}
+
+impl Host {
+    fn new() -> Self {
+        Self { bytes: (0..SIZE).map(|i| (i * 7 + 13) as u8).collect(), broken: Vec::new() }
+    }
+
+    fn at(&self, addr: u64, len: usize) -> std::ops::Range<usize> {
+        let start = addr.checked_sub(BASE).map(|a| a as usize);
+        match start {
+            Some(start) if start + len <= SIZE => start..start + len,
+            _ => panic!("{len} bytes at {addr:#x} are not in the host's memory"),
+        }
+    }
+
+    /// Writes bytes.
+    pub fn write(&mut self, addr: u64, bytes: &[u8]) {
+        let range = self.at(addr, bytes.len());
+        self.bytes[range].copy_from_slice(bytes);
+    }
+
+    /// Whether a read of these bytes fails.
+    pub fn is_broken(&self, addr: u64, len: usize) -> bool {
+        self.broken.iter().any(|r| r.start < addr + len as u64 && addr < r.end)
+    }
+
+    /// 32-bit numbers, as a QPN list has them.
+    pub fn words(&self, addr: u64, n: usize) -> Vec<u32> {
+        self.bytes[self.at(addr, 4 * n)].chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect()
+    }
+}
+
+impl HostMemory for Host {
+    fn read(&self, addr: u64, len: usize) -> Option<Vec<u8>> {
+        (!self.is_broken(addr, len)).then(|| self.bytes[self.at(addr, len)].to_vec())
+    }
+}
+
+/// A completion as the block gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct RawCompletion {
+    pub status: u8,
+    pub rule: u8,
+    pub handle: u32,
+    pub count: u32,
+    pub offender: u32,
+    pub detail: u32,
+    pub offender_index: u32,
+}
+
+impl From<crate::model::qp::Completion> for RawCompletion {
+    fn from(c: crate::model::qp::Completion) -> Self {
+        Self {
+            status: c.status as u8,
+            rule: c.rule,
+            handle: c.handle,
+            count: c.count,
+            offender: c.offender,
+            detail: c.detail,
+            offender_index: c.offender_index,
+        }
+    }
+}
+
+/// A change that the block told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub struct RawChange {
+    pub index: u32,
+    pub epoch: u16,
+    pub state: u8,
+    pub new_life: bool,
+}
+
+impl From<crate::model::qp::Change> for RawChange {
+    fn from(c: crate::model::qp::Change) -> Self {
+        Self { index: c.index, epoch: c.epoch, state: c.state as u8, new_life: c.new_life }
+    }
+}
+
+/// A report to be made to the block `after` that many cycles of the command under way.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
+pub enum Report {
+    Error { after: u64, source: usize, index: u32, epoch: u16, to_sqe: bool },
+    Drained { after: u64, index: u32, epoch: u16 },
+}
+
+/// How the bench's host and data path behave.
+#[derive(Debug, Clone, Copy)]
+pub struct Manners {
+    /// Cycles from the acceptance of a read to its first beat.
+    pub read_latency: u64,
+    /// Cycles from the request of a barrier to its answer.
+    pub drain_latency: u64,
+    /// One cycle in so many is a stall of each stream; 0 never.
+    pub stall_one_in: u64,
+}
+
+/// Answers at once, never stalls.
+pub const PROMPT: Manners = Manners { read_latency: 0, drain_latency: 1, stall_one_in: 0 };
+
+struct Beat {
+    due: u64,
+    data: Vec<u8>,
+    last: bool,
+    err: u64,
+}
+
+/// When things happened during a command, in cycles from its acceptance.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Times {
+    /// Last beat that was read.
+    pub last_read: u64,
+    /// First change of a context (the cycle of its write).
+    pub first_change: u64,
+    /// The barrier was asked for.
+    pub drain: u64,
+    /// The completion stood there.
+    pub completion: u64,
+}
+
+/// The block and its surroundings.
+pub struct QpBench {
+    dut: BlockModel,
+    beat_bytes: usize,
+    /// The host.
+    pub host: Host,
+    /// How it behaves.
+    pub manners: Manners,
+    noise: u64,
+    beats: VecDeque<Beat>,
+    delivered: u64,
+    write: Vec<u8>,
+    drain_since: Option<u64>,
+    draining: bool,
+    /// Changes told, since they were last taken.
+    pub changes: Vec<RawChange>,
+    /// Reference changes: n (negative: given back), PD, send CQ, receive CQ.
+    pub refs: Vec<(i32, u16, u16, u16)>,
+    /// SQ_DRAINED events: QPNs.
+    pub events: Vec<u32>,
+    /// Barriers carried out.
+    pub barriers: u32,
+    /// Counter pulses by counter.
+    pub pulses: Vec<u32>,
+}
+
+impl QpBench {
+    /// Builds the block: data width, log2 of the table, generation bits.
+    pub fn new(data_width: u32, log_table: u32, gen_bits: u32) -> Self {
+        Self::with(data_width, log_table, gen_bits, |b| b)
+    }
+
+    /// As [`new`](Self::new), with more to be said to the builder.
+    #[allow(clippy::expect_used)]
+    pub fn with(data_width: u32, log_table: u32, gen_bits: u32, more: impl Fn(BlockBuilder) -> BlockBuilder) -> Self {
+        let mut builder = BlockModel::builder("rnic_qp")
+            .param("DataW", data_width)
+            .param("QpIdxW", log_table)
+            .param("GenW", gen_bits)
+            .param("NumHot", 1)
+            .param("NumCold", 1);
+        // Features can be cut out to see a test turn red: OPENRNIC_CUT=RNIC_CUT_QP_DRAIN.
+        if let Ok(cut) = std::env::var("OPENRNIC_CUT") {
+            builder = builder.define(&cut);
+        }
+        let mut dut = more(builder).build().expect("rnic_qp builds");
+        dut.set("eqe_ready_i", 1);
+        let mut bench = Self {
+            dut,
+            beat_bytes: data_width as usize / 8,
+            host: Host::new(),
+            manners: PROMPT,
+            noise: 1,
+            beats: VecDeque::new(),
+            delivered: 0,
+            write: Vec::new(),
+            drain_since: None,
+            draining: false,
+            changes: Vec::new(),
+            refs: Vec::new(),
+            events: Vec::new(),
+            barriers: 0,
+            pulses: vec![0; 128],
+        };
+        bench.reset();
+        bench
+    }
+
+    /// Seeds the stalls.
+    pub fn seed(&mut self, seed: u64) {
+        self.noise = seed | 1;
+    }
+
+    /// Resets the block and waits until its tables are clear.
+    pub fn reset(&mut self) {
+        self.beats.clear();
+        self.write.clear();
+        self.draining = false;
+        self.drain_since = None;
+        for port in ["qp_cmd_valid_i", "qp_cpl_ready_i", "rd_rsp_valid_i", "qp_err_valid_i", "sq_drained_valid_i", "drain_ack_i"] {
+            self.dut.set(port, 0);
+        }
+        self.dut.reset(3);
+        self.wait("the tables to be clear", 1 << 17, |b| b.dut.get("ready_o") == 1);
+        self.changes.clear();
+    }
+
+    /// Tells which PDs and CQs exist, and the port's configuration.
+    pub fn configure(&mut self, pds: impl IntoIterator<Item = u16>, cqs: impl IntoIterator<Item = u16>, limits: &Limits) {
+        for (port, set) in [("pd_valid_i", pds.into_iter().collect::<Vec<_>>()), ("cq_valid_i", cqs.into_iter().collect())] {
+            let mut words = [0u32; 8];
+            for n in set {
+                words[usize::from(n) / 32] |= 1 << (n % 32);
+            }
+            self.dut.set_wide(port, &words);
+        }
+        set_port_cfg(&mut self.dut, limits);
+    }
+
+    fn stalls(&mut self) -> bool {
+        // xorshift: the stalls of a run are those of its seed.
+        self.noise ^= self.noise << 13;
+        self.noise ^= self.noise >> 7;
+        self.noise ^= self.noise << 17;
+        self.manners.stall_one_in != 0 && (self.noise >> 11) % self.manners.stall_one_in == 0
+    }
+
+    /// One cycle of everything but the command port.
+    pub fn cycle(&mut self) {
+        let now = self.dut.cycles();
+        // Host and data path decide what they show in this cycle.
+        let rsp = !self.beats.is_empty() && self.beats[0].due <= now && !self.stalls();
+        self.dut.set("rd_rsp_valid_i", u64::from(rsp));
+        if rsp {
+            let beat = &self.beats[0];
+            let words: Vec<u32> = beat.data.chunks(4).map(|c| c.iter().rev().fold(0, |w, b| w << 8 | u32::from(*b))).collect();
+            self.dut.set_wide("rd_rsp_data_i", &words);
+            self.dut.set("rd_rsp_ctl_i", u64::from(beat.last) << 3 | beat.err);
+        }
+        let rd_ready = !self.stalls();
+        let wr_ready = !self.stalls();
+        self.dut.set("rd_req_ready_i", u64::from(rd_ready));
+        self.dut.set("wr_ready_i", u64::from(wr_ready));
+        let ack = self.draining && self.drain_since.is_some_and(|t| now >= t + self.manners.drain_latency);
+        self.dut.set("drain_ack_i", u64::from(ack));
+        self.dut.eval();
+
+        // What is handed over in it.
+        if rsp {
+            assert_eq!(self.dut.get("rd_rsp_ready_o"), 1, "the block has room for what it asked for");
+            self.beats.pop_front();
+            self.delivered += 1;
+        }
+        if rd_ready && self.dut.get("rd_req_valid_o") == 1 {
+            let len = self.dut.get_bits("rd_req_o", 0, 16) as usize;
+            let addr = self.dut.get_bits("rd_req_o", 16, 64);
+            self.accept_read(addr, len, now);
+        }
+        if wr_ready && self.dut.get("wr_valid_o") == 1 {
+            self.accept_write();
+        }
+        let req = self.dut.get("drain_req_o") == 1;
+        match (self.draining, req) {
+            (false, true) => self.drain_since = Some(now),
+            (true, false) => {
+                assert!(self.drain_since.is_none(), "a barrier was given up before its answer");
+            }
+            _ => {}
+        }
+        if ack && req {
+            self.barriers += 1;
+            self.drain_since = None;
+        }
+        self.draining = req;
+        self.dut.clock();
+
+        // What the edge told.
+        if self.dut.get("qp_evt_valid_o") == 1 {
+            self.changes.push(RawChange {
+                index: self.dut.get_bits("qp_evt_o", 20, 16) as u32,
+                epoch: self.dut.get_bits("qp_evt_o", 4, 16) as u16,
+                state: self.dut.get_bits("qp_evt_o", 1, 3) as u8,
+                new_life: self.dut.get_bits("qp_evt_o", 0, 1) == 1,
+            });
+        }
+        if self.dut.get("ref_valid_o") == 1 {
+            let field = |lsb| self.dut.get_bits("ref_o", lsb, 16) as u16;
+            let n = self.dut.get_bits("ref_o", 48, 17) as i32;
+            let n = if self.dut.get_bits("ref_o", 65, 1) == 1 { n } else { -n };
+            self.refs.push((n, field(32), field(16), field(0)));
+        }
+        if self.dut.get("eqe_valid_o") == 1 {
+            assert_eq!(self.dut.get_bits("eqe_o", 32, 8), 5, "SQ_DRAINED");
+            self.events.push(self.dut.get_bits("eqe_o", 0, 32) as u32);
+        }
+        for (n, word) in self.dut.get_wide("cnt_o").into_iter().enumerate() {
+            for bit in (0..32).filter(|b| word >> b & 1 == 1) {
+                self.pulses[32 * n + bit] += 1;
+            }
+        }
+    }
+
+    fn accept_read(&mut self, addr: u64, len: usize, now: u64) {
+        assert!((1..=4096).contains(&len), "a read of {len} bytes");
+        let broken = self.host.is_broken(addr, len);
+        let bytes = self.host.read(addr, len).unwrap_or(vec![0xa5; len]);
+        let due = now + 1 + self.manners.read_latency;
+        let n = len.div_ceil(self.beat_bytes);
+        for (i, data) in bytes.chunks(self.beat_bytes).enumerate() {
+            let last = i + 1 == n;
+            self.beats.push_back(Beat { due, data: data.to_vec(), last, err: u64::from(last && broken) });
+        }
+    }
+
+    fn accept_write(&mut self) {
+        let len = self.dut.get_bits("wr_hdr_o", 0, 16) as usize;
+        let addr = self.dut.get_bits("wr_hdr_o", 16, 64);
+        let left = len - self.write.len();
+        let bytes: Vec<u8> = self.dut.get_wide("wr_data_o").iter().flat_map(|w| w.to_le_bytes()).take(left).collect();
+        self.write.extend(bytes);
+        let last = self.dut.get("wr_last_o") == 1;
+        assert_eq!(last, self.write.len() == len, "the last beat is the one that completes {len} bytes");
+        if last {
+            let bytes = std::mem::take(&mut self.write);
+            self.host.write(addr, &bytes);
+        }
+    }
+
+    /// Cycles until `done`, with a bound.
+    pub fn wait(&mut self, what: &str, budget: u64, mut done: impl FnMut(&Self) -> bool) -> u64 {
+        for n in 0..budget {
+            if done(self) {
+                return n;
+            }
+            self.cycle();
+        }
+        panic!("waited {budget} cycles for {what}, in vain");
+    }
+
+    /// Runs a command to its completion.
+    pub fn run(&mut self, cmd: &Command) -> RawCompletion {
+        self.run_with(cmd, &[]).0
+    }
+
+    /// Runs a command while the data path reports; the completion is not taken before all is reported.
+    pub fn run_with(&mut self, cmd: &Command, reports: &[Report]) -> (RawCompletion, Times) {
+        let words: Vec<u32> = cmd.to_bytes().chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
+        self.dut.set_wide("qp_cmd_i", &words);
+        self.dut.set("qp_cmd_valid_i", 1);
+        self.wait("the command to be taken", 1 << 14, |b| b.dut.get("qp_cmd_ready_o") == 1);
+        self.changes.clear();
+        self.refs.clear();
+        let start = self.dut.cycles();
+        self.cycle();
+        self.dut.set("qp_cmd_valid_i", 0);
+
+        let mut times = Times::default();
+        let end = reports.iter().map(Report::after).max().unwrap_or(0);
+        for n in 1.. {
+            assert!(n < 1 << 20, "no completion of {cmd:?}");
+            let done = self.dut.get("qp_cpl_valid_o") == 1;
+            if done && times.completion == 0 {
+                times.completion = self.dut.cycles() - start;
+            }
+            if done && n > end {
+                break;
+            }
+            self.report(reports.iter().filter(|r| r.after() == n));
+            let (delivered, changes, asked) = (self.delivered, self.changes.len(), self.draining);
+            self.cycle();
+            let now = self.dut.cycles() - start;
+            if self.delivered > delivered {
+                times.last_read = now;
+            }
+            if changes == 0 && !self.changes.is_empty() {
+                times.first_change = now;
+            }
+            if !asked && self.draining {
+                times.drain = now;
+            }
+        }
+        self.report([].iter());
+        let c = |lsb, width| self.dut.get_bits("qp_cpl_o", lsb, width) as u32;
+        let completion = RawCompletion {
+            status: c(168, 8) as u8,
+            rule: c(160, 8) as u8,
+            handle: c(128, 32),
+            count: c(96, 32),
+            offender: c(64, 32),
+            detail: c(32, 32),
+            offender_index: c(0, 32),
+        };
+        self.dut.set("qp_cpl_ready_i", 1);
+        self.cycle();
+        self.dut.set("qp_cpl_ready_i", 0);
+        (completion, times)
+    }
+
+    /// Starts a command without waiting for anything; for tests that look at what it waits for.
+    pub fn start(&mut self, cmd: &Command) {
+        let words: Vec<u32> = cmd.to_bytes().chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
+        self.dut.set_wide("qp_cmd_i", &words);
+        self.dut.set("qp_cmd_valid_i", 1);
+        self.wait("the command to be taken", 1 << 14, |b| b.dut.get("qp_cmd_ready_o") == 1);
+        self.cycle();
+        self.dut.set("qp_cmd_valid_i", 0);
+    }
+
+    /// Whether a completion stands there.
+    pub fn completed(&self) -> bool {
+        self.dut.get("qp_cpl_valid_o") == 1
+    }
+
+    /// Takes the completion that stands there.
+    pub fn take_completion(&mut self) {
+        self.dut.set("qp_cpl_ready_i", 1);
+        self.cycle();
+        self.dut.set("qp_cpl_ready_i", 0);
+    }
+
+    /// Makes reports while no command is under way, one after the other, and lets them take effect.
+    pub fn report_idle(&mut self, reports: &[Report]) {
+        for r in reports {
+            self.report(std::iter::once(r));
+            self.cycle();
+        }
+        self.report([].iter());
+        for _ in 0..8 + 4 * reports.len() {
+            self.cycle();
+        }
+    }
+
+    /// Sets the report ports for one cycle.
+    fn report<'a>(&mut self, reports: impl Iterator<Item = &'a Report>) {
+        let mut valid = 0;
+        self.dut.set("sq_drained_valid_i", 0);
+        for r in reports {
+            match *r {
+                Report::Error { source, index, epoch, to_sqe, .. } => {
+                    valid |= 1 << source;
+                    let word = u64::from(index) << 17 | u64::from(epoch) << 1 | u64::from(to_sqe);
+                    self.dut.set_bits("qp_err_i", 33 * source as u32, 33, word);
+                }
+                Report::Drained { index, epoch, .. } => {
+                    self.dut.set("sq_drained_valid_i", 1);
+                    self.dut.set("sq_drained_idx_i", u64::from(index));
+                    self.dut.set("sq_drained_epoch_i", u64::from(epoch));
+                }
+            }
+        }
+        self.dut.set("qp_err_valid_i", valid);
+    }
+
+    /// Compares every entry with the model, through the hot and the cold port.
+    pub fn check_table(&mut self, model: &QpEngine, when: &str) {
+        for index in 0..model.len() as u32 {
+            self.dut.set("hot_idx_i", u64::from(index));
+            self.dut.set("cold_req_idx_i", u64::from(index));
+            self.dut.set("cold_req_valid_i", 1);
+            self.wait("the cold port", 8, |b| b.dut.get("cold_req_ready_o") == 1);
+            self.cycle();
+            self.dut.set("cold_req_valid_i", 0);
+            assert_eq!(self.dut.get("cold_rsp_valid_o"), 1);
+            let hot = Fields::new(self.dut.get_wide("hot_o"), 65);
+            let section = Fields::new(self.dut.get_wide("cold_rsp_o"), 65 + 200 + 399);
+            let expected = model.entry(index);
+            let got = read_section(section, expected);
+            let again = read_hot(&mut { hot }, expected);
+            if expected.valid {
+                assert_eq!(got, *expected, "entry {index} {when}");
+            }
+            let life = |q: &Qp| (q.valid, q.generation, q.epoch, q.state);
+            let mut expected_life = life(expected);
+            if !expected.used {
+                expected_life.1 = got.generation; // no number has been made of it yet
+            }
+            assert_eq!(life(&got), expected_life, "entry {index} {when} (cold port)");
+            assert_eq!(life(&again), expected_life, "entry {index} {when} (hot port)");
+        }
+    }
+
+    /// Clock cycles so far.
+    pub fn cycles(&self) -> u64 {
+        self.dut.cycles()
+    }
+}
+
+impl Report {
+    fn after(&self) -> u64 {
+        match self {
+            Self::Error { after, .. } | Self::Drained { after, .. } => *after,
+        }
+    }
+}
+
+/// Sets `port_cfg_i` of a block to what the model judges by.
+pub fn set_port_cfg(dut: &mut BlockModel, limits: &Limits) {
+    // {mac 48, mtu 3, up 1, pkey 8 x 16, gid_v4 16, gid_ip 16 x 32}
+    for (i, key) in limits.pkeys.iter().enumerate() {
+        dut.set_bits("port_cfg_i", 16 * 32 + 16 + 16 * i as u32, 16, u64::from(*key));
+    }
+    dut.set_bits("port_cfg_i", 16 * 32 + 16 + 128 + 1, 3, u64::from(limits.mtu));
+}
+
+/// Reads the fields of a packed struct in the order of its declaration.
+struct Fields {
+    words: Vec<u32>,
+    left: u32,
+}
+
+impl Fields {
+    fn new(words: Vec<u32>, width: u32) -> Self {
+        Self { words, left: width }
+    }
+
+    fn take(&mut self, width: u32) -> u64 {
+        (0..width).fold(0, |value, _| {
+            self.left -= 1;
+            value << 1 | u64::from(self.words[(self.left / 32) as usize] >> (self.left % 32) & 1)
+        })
+    }
+
+    /// Bytes of a field whose first byte is in its lowest bits.
+    fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut b = [0; N];
+        for slot in b.iter_mut().rev() {
+            *slot = self.take(8) as u8;
+        }
+        b
+    }
+}
+
+/// Reads qp_hot_t; what it does not hold is as in `like`.
+fn read_hot(f: &mut Fields, like: &Qp) -> Qp {
+    let mut q = *like;
+    q.valid = f.take(1) == 1;
+    q.state = State::from_code(f.take(3) as u8).unwrap_or(State::Err);
+    q.qp_type = f.take(4) as u8;
+    q.draining = f.take(1) == 1;
+    q.sig_all = f.take(1) == 1;
+    let has_srq = f.take(1);
+    assert_eq!(has_srq, 0);
+    q.attrs.access_flags = (f.take(3) << 1) as u8;
+    q.attrs.path_mtu = f.take(3) as u8;
+    q.uar = f.take(8) as u8;
+    q.log_sq = f.take(4) as u8;
+    q.log_rq = f.take(4) as u8;
+    q.generation = f.take(16) as u32;
+    q.epoch = f.take(16) as u16;
+    q
+}
+
+fn read_section(mut f: Fields, like: &Qp) -> Qp {
+    let cq = |n: u64| (n != 0xffff).then_some(n as u16);
+    let mut q = read_hot(&mut f, like);
+    q.pd = f.take(16) as u16;
+    q.send_cq = cq(f.take(16));
+    q.recv_cq = cq(f.take(16));
+    q.srq = f.take(16) as u16;
+    q.log_sq_stride = f.take(4) as u8;
+    q.log_rq_stride = f.take(4) as u8;
+    q.sq_base = f.take(64);
+    q.rq_base = f.take(64);
+    q.attrs = Attrs {
+        access_flags: q.attrs.access_flags,
+        path_mtu: q.attrs.path_mtu,
+        port: f.take(8) as u8,
+        pkey_index: f.take(16) as u16,
+        rq_psn: f.take(24) as u32,
+        sq_psn: f.take(24) as u32,
+        dest_qpn: f.take(24) as u32,
+        qkey: f.take(32) as u32,
+        timeout: f.take(5) as u8,
+        retry_cnt: f.take(3) as u8,
+        rnr_retry: f.take(3) as u8,
+        min_rnr_timer: f.take(5) as u8,
+        max_rd_atomic: f.take(8) as u8,
+        max_dest_rd_atomic: f.take(8) as u8,
+        path_mig_state: f.take(2) as u8,
+        en_sqd_async_notify: f.take(1) == 1,
+        dgid: f.bytes(),
+        dmac: f.bytes(),
+        vlan: f.take(16) as u16,
+        sgid_index: f.take(8) as u8,
+        hop_limit: f.take(8) as u8,
+        traffic_class: f.take(8) as u8,
+        flow_label: f.take(20) as u32,
+        ..Attrs::default()
+    };
+    assert_eq!(f.left, 0, "the section is read to its end");
+    q
+}
+
+/// Random stimulus from one seed.
+pub struct Random(u64);
+
+impl Random {
+    /// A stream of its own per seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// 64 random bits (splitmix64).
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// A number in `0..bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.bits() % bound.max(1)
+    }
+
+    /// True `n` times in `of`.
+    pub fn chance(&mut self, n: u64, of: u64) -> bool {
+        self.below(of) < n
+    }
+
+    /// One of them.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len() as u64) as usize]
+    }
+
+    /// A record with a random mask and values that are mostly within their ranges.
+    pub fn attrs(&mut self) -> Attrs {
+        let mut small = |good: u64, all: u64| {
+            let bound = if self.chance(1, 60) { all } else { good };
+            self.below(bound)
+        };
+        let mut a = Attrs {
+            qp_state: small(7, 8) as u8,
+            cur_qp_state: small(7, 8) as u8,
+            en_sqd_async_notify: small(2, 2) == 1,
+            access_flags: small(16, 16) as u8,
+            path_mig_state: small(3, 4) as u8,
+            pkey_index: small(1, 12) as u16,
+            port: 1 + small(1, 3) as u8,
+            path_mtu: 1 + small(4, 7) as u8,
+            timeout: small(32, 256) as u8,
+            retry_cnt: small(8, 256) as u8,
+            rnr_retry: small(8, 256) as u8,
+            min_rnr_timer: small(32, 256) as u8,
+            max_rd_atomic: small(17, 256) as u8,
+            max_dest_rd_atomic: small(17, 256) as u8,
+            rq_psn: small(1 << 24, 1 << 32) as u32,
+            sq_psn: small(1 << 24, 1 << 32) as u32,
+            dest_qpn: small(1 << 24, 1 << 32) as u32,
+            vlan: small(1 << 16, 1 << 16) as u16,
+            sgid_index: small(16, 256) as u8,
+            av_port: 1 + small(1, 3) as u8,
+            is_global: small(1, 2) == 0,
+            ..Attrs::default()
+        };
+        a.mask = self.bits() as u32;
+        a.qkey = self.bits() as u32;
+        a.hop_limit = self.bits() as u8;
+        a.traffic_class = self.bits() as u8;
+        a.flow_label = self.bits() as u32 & 0xf_ffff;
+        a.dgid[..8].copy_from_slice(&self.bits().to_le_bytes());
+        a.dgid[8..].copy_from_slice(&self.bits().to_le_bytes());
+        a.dmac.copy_from_slice(&self.bits().to_le_bytes()[..6]);
+        a
+    }
+}
