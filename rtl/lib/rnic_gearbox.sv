@@ -5,6 +5,7 @@
 // Contract: in: in_cnt_i bytes (1..Bytes) are taken when in_valid_i && in_ready_o. out: avail_o tells how many
 // bytes stand in out_data_o (0..Bytes, lanes above are zero); the taker removes take_cnt_i (0..avail_o) bytes in
 // the cycle in which take_i is high. clear_i drops everything. Throughput: a full beat a cycle. Latency: 1.
+// in_ready_o depends on take_i and take_cnt_i, which must not depend on it.
 // An assertion fails when more is taken than is there.
 module rnic_gearbox #(
     parameter int unsigned Bytes = 8,
@@ -34,8 +35,9 @@ module rnic_gearbox #(
 
   assign fill_left   = take_i ? fill_q - FillW'(take_cnt_i) : fill_q;
   assign buf_shifted = take_i ? buf_q >> {take_cnt_i, 3'b000} : buf_q;
-  // Ready without looking at the taker: a whole beat fits on top of what is here.
-  assign in_ready_o  = fill_q <= FillW'(Bytes);
+  // A whole beat fits on top of what this cycle leaves: without counting what is being taken, a stream that stands at an
+  // odd lane would only get a beat every other cycle.
+  assign in_ready_o  = fill_left <= FillW'(Bytes);
   assign out_data_o  = buf_q[8*Bytes-1:0];
   assign avail_o     = (fill_q > FillW'(Bytes)) ? CntW'(Bytes) : CntW'(fill_q);
 

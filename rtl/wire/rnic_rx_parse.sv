@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judges a received packet and takes it apart. Verdicts in this order, the first that fails counts: MAC error, DMAC, not
+// RoCE, IP header, lengths, opcode, TVer, ICRC, destination address. IPv4 alone: an IPv6 packet is "not RoCE" here.
+// Contract: in: the stream of rnic_rx_mac, a beat every cycle. Out: payload beats of a packet, then (or with the last
+// of them) fin_valid_o with the verdict: drop_o names the counter of a refused packet; a good one is a request, a
+// response or neither (CNP: taken, and nothing follows). The payload of a packet that is refused may have been given in
+// part. desc_o holds in the cycle of fin_valid_o. Bytes that a cut packet lacks count as zero.
+// Latency: fin_valid_o 5 cycles after the packet's last beat. Extended headers behind an XRCETH are not taken apart: no
+// QP type with a data path has them.
+module rnic_rx_parse
+  import rnic_spec_pkg::*;
+  import rnic_pkg::*;
+#(
+    parameter int unsigned DataW = 64,
+    localparam int unsigned Bytes = DataW / 8,
+    localparam int unsigned CntW = $clog2(Bytes + 1)
+) (
+    input  logic             clk_i,
+    input  logic             rst_i,
+    input  logic [NUM_GID-1:0]       gid_v4_i,
+    input  logic [NUM_GID-1:0][31:0] gid_ip_i,
+    input  logic             ip_valid_i,
+    input  logic             ip_first_i,
+    input  logic             ip_last_i,
+    input  logic [DataW-1:0] ip_data_i,
+    input  logic [CntW-1:0]  ip_cnt_i,
+    input  logic             dmac_ok_i,
+    input  logic             ipv4_i,
+    input  logic             err_i,
+    input  logic [15:0]      frame_len_i,
+    output logic             pay_valid_o,
+    output logic [DataW-1:0] pay_data_o,
+    output logic             pay_last_o,
+    output logic             pay_request_o,   // beside pay_valid_o: of a request or of a response
+    output logic             fin_valid_o,
+    output logic             drop_o,
+    output counter_id_e      drop_cnt_o,
+    output logic             request_o,       // good, and a request
+    output logic             response_o,
+    output rx_desc_t         desc_o,
+    output logic [15:0]      frame_len_o
+);
+  // Headers up to the longest extended one (AtomicETH).
+  localparam int unsigned HdrMax = IPV4_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES + ATOMIC_ETH_BYTES;
+  localparam int unsigned HdrBeats = (HdrMax + Bytes - 1) / Bytes;
+  localparam int unsigned HdrMin = IPV4_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES;
+  localparam int unsigned IcrcLat = 3;
+
+  // ---------------------------------------------------------------- ICRC and header checksum, while the beats wait
+  logic [15:0] pos_q, pos, tot_q, tot, tail;
+  logic [3:0] idx_q, idx;
+  assign pos  = ip_first_i ? '0 : pos_q;
+  assign idx  = ip_first_i ? '0 : idx_q;
+  assign tot  = ip_first_i ? {ip_data_i[23:16], ip_data_i[31:24]} : tot_q;  // IPv4 total length
+  assign tail = tot - pos;
+  always_ff @(posedge clk_i) begin
+    if (ip_valid_i) begin
+      pos_q <= (pos >= 16'hff00) ? pos : pos + 16'(Bytes);
+      idx_q <= (idx == 4'd15) ? idx : idx + 4'd1;
+      tot_q <= tot;
+    end
+  end
+
+  // Ethernet padding is not covered: the stream ends where the IP packet does.
+  logic crc_valid, crc_last, icrc_valid, icrc_ok;
+  assign crc_valid = ip_valid_i && pos < tot && tot[1:0] == 2'b00;
+  assign crc_last  = tail <= 16'(Bytes);
+  /* verilator lint_off PINCONNECTEMPTY */
+  rnic_icrc #(.DataW(DataW), .Check(1'b1)) u_icrc (
+      .clk_i, .rst_i, .valid_i(crc_valid), .first_i(ip_first_i), .last_i(crc_last), .data_i(ip_data_i),
+      .cnt_i(crc_last ? CntW'(tail) : CntW'(Bytes)), .valid_o(icrc_valid), .ok_o(icrc_ok), .crc_o()
+  );
+  /* verilator lint_on PINCONNECTEMPTY */
+
+  // Sum of the header's words: of the beat, of the packet; one more cycle to stand beside the waiting beat.
+  logic [19:0] words, beat_sum_q, sum_q, sum_dly_q;
+  logic sum_valid_q, sum_first_q;
+  always_comb begin
+    words = '0;
+    for (int unsigned w = 0; w < Bytes / 2 && w < IPV4_HDR_BYTES / 2; w++)
+      if (32'(idx) * Bytes + 2 * w < IPV4_HDR_BYTES) words = words + 20'({ip_data_i[16*w+:8], ip_data_i[16*w+8+:8]});
+  end
+  always_ff @(posedge clk_i) begin
+    beat_sum_q  <= words;
+    sum_valid_q <= ip_valid_i;
+    sum_first_q <= ip_first_i;
+    if (sum_valid_q) sum_q <= (sum_first_q ? '0 : sum_q) + beat_sum_q;
+    sum_dly_q <= sum_q;
+  end
+
+  // ---------------------------------------------------------------- the waiting beats
+  typedef struct packed {
+    logic             first;
+    logic             last;
+    logic [DataW-1:0] data;
+    logic [CntW-1:0]  cnt;
+    logic             dmac_ok;
+    logic             ipv4;
+    logic             err;
+    logic [15:0]      frame_len;
+  } beat_t;
+  beat_t dly_q[IcrcLat];
+  logic [IcrcLat-1:0] dly_valid_q;
+  always_ff @(posedge clk_i) begin
+    dly_q[0] <= '{first: ip_first_i, last: ip_last_i, data: ip_data_i, cnt: ip_cnt_i, dmac_ok: dmac_ok_i, ipv4: ipv4_i,
+                  err: err_i, frame_len: frame_len_i};
+    for (int unsigned k = 1; k < IcrcLat; k++) dly_q[k] <= dly_q[k-1];
+    dly_valid_q <= rst_i ? '0 : {dly_valid_q[IcrcLat-2:0], ip_valid_i};
+  end
+
+  // ---------------------------------------------------------------- header collection
+  beat_t d;
+  logic d_valid, ok_q, ok_d, end_q, dmac_ok_q, ipv4_q, err_q, sum_ok_q;
+  logic [3:0] d_idx_q, d_idx;
+  logic [15:0] n_q, n_d, frame_len_q;
+  logic [HdrBeats*DataW-1:0] hdr_q;
+  assign d       = dly_q[IcrcLat-1];
+  assign d_valid = dly_valid_q[IcrcLat-1];
+  assign d_idx   = d.first ? '0 : d_idx_q;
+  // The result belongs to the beat that leaves the line in this cycle.
+  assign ok_d    = (icrc_valid && icrc_ok) || (!d.first && ok_q);
+  assign n_d     = (!d.first && n_q >= 16'hff00) ? n_q : (d.first ? '0 : n_q) + 16'(d.cnt);
+  always_ff @(posedge clk_i) begin
+    end_q <= d_valid && d.last && !rst_i;
+    if (d_valid) begin
+      for (int unsigned k = 0; k < HdrBeats; k++) begin
+        if (d_idx == 4'(k)) hdr_q[k*DataW+:DataW] <= d.data;
+        else if (d.first) hdr_q[k*DataW+:DataW] <= '0;
+      end
+      d_idx_q     <= (d_idx == 4'd15) ? d_idx : d_idx + 4'd1;
+      n_q         <= n_d;
+      ok_q        <= ok_d;
+      dmac_ok_q   <= d.dmac_ok;
+      ipv4_q      <= d.ipv4;
+      err_q       <= d.err;
+      frame_len_q <= d.frame_len;
+      sum_ok_q    <= 17'(sum_dly_q[15:0]) + 17'(sum_dly_q[19:16]) == 17'hffff;
+    end
+  end
+
+  // ---------------------------------------------------------------- what the headers say
+  // Network order: the first byte on the wire in the highest bits.
+  logic [8*HdrMax-1:0] be;
+  always_comb for (int unsigned i = 0; i < HdrMax; i++) be[8*(HdrMax-1-i)+:8] = hdr_q[8*i+:8];
+  // Many fields tell a receiver nothing (source port, UDP checksum, identification), and the sum is checked above.
+  /* verilator lint_off UNUSEDSIGNAL */
+  ipv4_hdr_t ip;
+  udp_hdr_t udp;
+  bth_t bth;
+  opcode_info_t info;
+  atomic_eth_t atomic;
+  reth_t reth;
+  aeth_t aeth;
+  deth_t deth;
+  /* verilator lint_on UNUSEDSIGNAL */
+  logic [8*ATOMIC_ETH_BYTES-1:0] ext;
+  assign {ip, udp, bth, ext} = be;
+  assign info = opcode_info(bth.opcode);
+
+  assign atomic = ext;
+  assign reth   = ext[8*ATOMIC_ETH_BYTES-1-:8*RETH_BYTES];
+  assign aeth   = ext[8*ATOMIC_ETH_BYTES-1-:8*AETH_BYTES];
+  assign deth   = ext[8*ATOMIC_ETH_BYTES-1-:8*DETH_BYTES];
+
+  // Lengths: 16-bit numbers that the packet claims, so one bit more for what lies below zero.
+  logic [6:0] hdr_len;
+  logic signed [17:0] body_len, pay_len;
+  logic len_bad, pay_ok;
+  assign hdr_len  = 7'(HdrMin) + 7'(info.ext_len);
+  assign body_len = $signed(18'(ip.total_length)) - 18'(hdr_len) - 18'(ICRC_BYTES);
+  assign pay_len  = body_len - 18'(bth.pad_cnt);
+  assign pay_ok   = body_len >= 0 && pay_len >= 0 && pay_len <= 4096;
+  always_comb begin
+    len_bad = !pay_ok || ip.total_length > n_q || ip.total_length[1:0] != 2'b00 ||
+              udp.length != ip.total_length - 16'(IPV4_HDR_BYTES) ||
+              (info.pay_none && body_len != 0) || ((info.pay_min1 || info.pay_full) && pay_len == 0);
+  end
+
+  logic dip_ok;
+  always_comb begin
+    dip_ok = 1'b0;
+    for (int unsigned g = 0; g < NUM_GID; g++) if (gid_v4_i[g] && gid_ip_i[g] == ip.dst_addr) dip_ok = 1'b1;
+  end
+
+  // An IP header of another shape has no UDP header where we look for it: it is refused as what it is.
+  logic ip_shape_bad;
+  assign ip_shape_bad = ip.version != 4'd4 || ip.ihl != 4'd5 || ip.mf || ip.fragment_offset != '0;
+
+  localparam int unsigned NumFail = 9;
+  localparam counter_id_e FailCnt[NumFail] = '{
+      COUNTER_ID_RX_DROP_MAC_ERR, COUNTER_ID_RX_DROP_DMAC, COUNTER_ID_RX_DROP_NOT_ROCE, COUNTER_ID_RX_DROP_IP_HDR,
+      COUNTER_ID_RX_DROP_LENGTH, COUNTER_ID_RX_DROP_OPCODE, COUNTER_ID_RX_DROP_TVER, COUNTER_ID_RX_DROP_ICRC,
+      COUNTER_ID_RX_DROP_DIP};
+  logic [NumFail-1:0] fail, fail_q;
+  always_comb begin
+    fail = '0;
+    fail[0] = err_q;
+    fail[1] = !dmac_ok_q;
+    fail[2] = !ipv4_q || ip.protocol != IP_PROTO_UDP || (!ip_shape_bad && udp.dst_port != ROCE_UDP_PORT);
+    fail[3] = ip_shape_bad || ip.ttl == '0 || !sum_ok_q;
+    fail[4] = len_bad;
+    fail[5] = !info.valid;
+    fail[6] = bth.tver != '0;
+    fail[7] = !ok_q;
+    fail[8] = !dip_ok;
+`ifdef RNIC_CUT_RX_MAC_ERR
+    fail[0] = 1'b0;
+`endif
+`ifdef RNIC_CUT_RX_NOT_ROCE
+    fail[2] = 1'b0;
+`endif
+`ifdef RNIC_CUT_RX_IP_HDR
+    fail[3] = 1'b0;
+`endif
+`ifdef RNIC_CUT_RX_LENGTH
+    fail[4] = 1'b0;
+`endif
+`ifdef RNIC_CUT_RX_OPCODE
+    fail[5] = 1'b0;
+`endif
+`ifdef RNIC_CUT_RX_TVER
+    fail[6] = 1'b0;
+`endif
+`ifdef RNIC_CUT_RX_ICRC
+    fail[7] = 1'b0;
+`endif
+`ifdef RNIC_CUT_RX_DIP
+    fail[8] = 1'b0;
+`endif
+  end
+
+  rx_desc_t desc;
+  logic [31:0] imm;
+  always_comb begin
+    // The last of the extended headers: behind nothing, DETH or RETH.
+    imm = hdr_q[8*HdrMin+:32];
+    if (info.has_deth) imm = hdr_q[8*(HdrMin+DETH_BYTES)+:32];
+    if (info.has_reth) imm = hdr_q[8*(HdrMin+RETH_BYTES)+:32];
+    desc = '{
+        opcode: bth.opcode, se: bth.se, ack_req: bth.ack_req, pad: bth.pad_cnt, pkey: bth.pkey, dest_qpn: bth.dest_qp,
+        psn: bth.psn, ecn: ip.ecn, sip: ip.src_addr, dip: ip.dst_addr, payload_len: pay_len_t'(pay_len), va: reth.va,
+        rkey: info.has_ieth ? ext[8*ATOMIC_ETH_BYTES-1-:32] : reth.rkey, dma_len: reth.dma_length,
+        swap_add: info.has_atomicack ? ext[8*(ATOMIC_ETH_BYTES-AETH_BYTES)-1-:64] : atomic.swap_add,
+        compare: atomic.compare, syndrome: aeth.syndrome, msn: aeth.msn, imm: imm, qkey: deth.qkey, src_qpn: deth.src_qp
+    };
+  end
+
+  logic request_q, response_q;
+  always_ff @(posedge clk_i) begin
+    fin_valid_o   <= end_q && !rst_i;
+    fail_q        <= fail;
+    request_q     <= info.is_request;
+    response_q    <= info.is_response;
+    pay_request_o <= info.is_request;
+    frame_len_o   <= frame_len_q;
+    if (end_q) desc_o <= desc;
+  end
+  always_comb begin
+    drop_cnt_o = FailCnt[NumFail-1];
+    for (int unsigned k = NumFail; k > 0; k--) if (fail_q[k-1]) drop_cnt_o = FailCnt[k-1];
+  end
+  assign drop_o     = fin_valid_o && (|fail_q);
+  assign request_o  = fin_valid_o && !(|fail_q) && request_q;
+  assign response_o = fin_valid_o && !(|fail_q) && response_q;
+
+  rnic_rx_align #(.DataW(DataW)) u_align (
+      .clk_i, .rst_i, .beat_valid_i(d_valid), .beat_idx_i(d_idx), .beat_data_i(d.data), .end_i(end_q),
+      .hdr_len_i(hdr_len), .len_i(pay_len_t'(pay_len)), .en_i(pay_ok && (info.is_request || info.is_response)),
+      .pay_valid_o, .pay_data_o, .pay_last_o
+  );
+
+  always_ff @(posedge clk_i) begin
+    // The line is as long as the ICRC takes.
+    if (!rst_i && icrc_valid) a_icrc_in_step : assert (d_valid);
+  end
+endmodule

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes complete jobs from the two sources in turn, reads the context of their QP and writes the headers: Ethernet (with
+// a tag when the path has one), IPv4, UDP, BTH and extended headers. While a frame leaves, the next one is prepared.
+// Contract: head_*: see rnic_tx_payload. hdr_valid_o with everything about a frame is held until hdr_ready_i, the job is
+// removed then. A job that failed is removed without a frame once all frames before it are out (idle_i):
+// fail_o pulses for its source with fail_err_o. 8 to 10 cycles from job to hdr_valid_o when the context comes at once.
+// Only headers that a job has fields for: RETH, AETH, ImmDt, IETH. Bytes are in lanes, the first one in bits 7:0.
+module rnic_tx_builder
+  import rnic_spec_pkg::*;
+  import rnic_pkg::*;
+#(
+    parameter int unsigned QpIdxW = 10,
+    localparam int unsigned HdrMax = 60,
+    localparam int unsigned EthMax = 18
+) (
+    input  logic             clk_i,
+    input  logic             rst_i,
+    // Of both, most is for others.
+    /* verilator lint_off UNUSEDSIGNAL */
+    input  port_cfg_t        port_cfg_i,
+    input  qp_ctx_t          cold_rsp_i,
+    /* verilator lint_on UNUSEDSIGNAL */
+    input  logic [1:0]       head_valid_i,
+    input  dma_err_e [1:0]   head_err_i,
+    input  tx_job_t [1:0]    head_job_i,
+    output logic [1:0]       head_pop_o,
+    output logic             cold_req_valid_o,
+    input  logic             cold_req_ready_i,
+    output qp_idx_t          cold_req_idx_o,
+    input  logic             cold_rsp_valid_i,
+    input  logic             idle_i,
+    output logic [1:0]       fail_o,
+    output tx_err_t          fail_err_o,
+    output logic             hdr_valid_o,
+    input  logic             hdr_ready_i,
+    output logic             hdr_src_o,
+    output logic [8*HdrMax-1:0] hdr_ip_o,        // IP header and what follows up to the payload
+    output logic [5:0]       hdr_ip_len_o,
+    output logic [15:0]      hdr_ip_total_o,     // IP header to pad, without the ICRC
+    output logic [8*EthMax-1:0] hdr_eth_o,
+    output logic             hdr_tagged_o,
+    output logic             hdr_count_o,        // the packet's kind has a counter
+    output counter_id_e      hdr_cnt_o
+);
+  typedef enum logic [2:0] {
+    StIdle,   // waits for a complete job
+    StFail,   // waits for the frames before a failed job to leave
+    StAsk,    // asks for the context
+    StWait,   // waits for the context
+    StCalc,   // source port and header checksum, step by step
+    StReady   // offers the frame
+  } state_e;
+  state_e state_q, state_d;
+
+  // ---------------------------------------------------------------- the job
+  logic src_q, any, pick, take;
+  tx_job_t job;
+  /* verilator lint_off UNUSEDSIGNAL */
+  opcode_info_t info;
+  /* verilator lint_on UNUSEDSIGNAL */
+  assign job  = head_job_i[src_q];
+  assign info = opcode_info(job.opcode);
+  rnic_tx_arb u_arb (.clk_i, .rst_i, .req_i(head_valid_i), .take_i(take), .any_o(any), .pick_o(pick));
+
+  // ---------------------------------------------------------------- what is kept of the context
+  typedef struct packed {
+    logic [47:0] dmac;
+    logic [15:0] vlan;
+    logic [7:0]  hop_limit;
+    logic [7:0]  traffic_class;
+    logic [31:0] sip;
+    logic [31:0] dip;
+    logic [15:0] pkey;
+    qpn_t        dest_qpn;
+  } peer_t;
+  peer_t peer_q;
+  /* verilator lint_off UNUSEDSIGNAL */
+  qp_path_t path;
+  /* verilator lint_on UNUSEDSIGNAL */
+  logic sport_start;
+  logic [15:0] sport;
+  assign path = cold_rsp_i.path;
+  rnic_tx_sport u_sport (
+      .clk_i, .start_i(sport_start), .lqpn_i(make_qpn(cold_rsp_i.hot.gen, job.qp_idx, QpIdxW)),
+      .rqpn_i(path.dest_qpn), .flow_label_i(path.flow_label), .sport_o(sport)
+  );
+  assign sport_start = state_q == StWait && cold_rsp_valid_i;
+  always_ff @(posedge clk_i) begin
+    if (sport_start) begin
+      peer_q <= '{
+          dmac: path.dmac, vlan: path.vlan, hop_limit: path.hop_limit, traffic_class: path.traffic_class,
+          sip: port_cfg_i.gid_ip[path.sgid_index[$clog2(NUM_GID)-1:0]],
+          // bytes 12 to 15 of an IPv4-mapped GID
+          dip: {path.dgid[103:96], path.dgid[111:104], path.dgid[119:112], path.dgid[127:120]},
+          pkey: port_cfg_i.pkey[path.pkey_index[$clog2(NUM_PKEY)-1:0]], dest_qpn: path.dest_qpn
+      };
+    end
+  end
+
+  // ---------------------------------------------------------------- lengths and checksum
+  logic [1:0] pad;
+  logic [15:0] body_total, ip_total, add_a, add_b;
+  logic [19:0] acc_q;
+  logic [16:0] fold;
+  logic [15:0] checksum_q;
+  logic [2:0] step_q;
+  assign pad          = 2'd0 - job.payload_len[1:0];
+  assign hdr_ip_len_o = 6'(IPV4_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES) + info.ext_len;
+  assign body_total   = 16'(hdr_ip_len_o) + 16'(job.payload_len) + 16'(pad);
+  assign ip_total     = body_total + 16'(ICRC_BYTES);
+  assign fold         = 17'(acc_q[15:0]) + 17'(acc_q[19:16]);
+  ipv4_hdr_t ip;
+  always_comb begin
+    ip = '0;
+    ip.version        = 4'd4;
+    ip.ihl            = 4'd5;
+    {ip.dscp, ip.ecn} = peer_q.traffic_class;
+    ip.total_length   = ip_total;
+    ip.df             = 1'b1;
+    ip.ttl            = peer_q.hop_limit;
+    ip.protocol       = IP_PROTO_UDP;
+    ip.src_addr       = peer_q.sip;
+    ip.dst_addr       = peer_q.dip;
+`ifndef RNIC_CUT_TX_IP_CHECKSUM
+    ip.checksum       = checksum_q;
+`endif
+  end
+  always_comb begin
+    case (step_q)
+      3'd0: {add_a, add_b} = {8'h45, peer_q.traffic_class, ip_total};
+      3'd1: {add_a, add_b} = {16'h4000, peer_q.hop_limit, IP_PROTO_UDP};
+      3'd2: {add_a, add_b} = peer_q.sip;
+      3'd3: {add_a, add_b} = peer_q.dip;
+      default: {add_a, add_b} = '0;
+    endcase
+  end
+  always_ff @(posedge clk_i) begin
+    step_q <= (state_q == StCalc) ? step_q + 3'd1 : '0;
+    acc_q  <= ((step_q == '0) ? '0 : acc_q) + 20'(add_a) + 20'(add_b);
+    if (step_q == 3'd4) checksum_q <= ~(fold[15:0] + 16'(fold[16]));
+  end
+
+  // ---------------------------------------------------------------- headers
+  udp_hdr_t udp;
+  bth_t bth;
+  logic [159:0] ext;
+  logic [31:0] imm;
+  assign imm = {job.imm[7:0], job.imm[15:8], job.imm[23:16], job.imm[31:24]};
+  always_comb begin
+    udp = '{src_port: sport, dst_port: ROCE_UDP_PORT, length: ip_total - 16'(IPV4_HDR_BYTES), checksum: '0};
+    bth = '0;
+    bth.opcode  = job.opcode;
+    bth.se      = job.se;
+    bth.mig_req = 1'b1;
+    bth.pad_cnt = pad;
+    bth.pkey    = peer_q.pkey;
+    bth.dest_qp = peer_q.dest_qpn;
+    bth.ack_req = job.ack_req;
+    bth.psn     = job.psn;
+    ext = '0;
+    if (info.has_reth) begin
+      ext[159:32] = {job.va, job.rkey, job.dma_len};
+      if (info.has_imm) ext[31:0] = imm;
+    end else if (info.has_aeth) begin
+      ext[159:128] = {job.syndrome, job.msn};
+    end else if (info.has_imm) begin
+      ext[159:128] = imm;
+    end else if (info.has_ieth) begin
+      ext[159:128] = job.rkey;
+    end
+  end
+  logic [8*HdrMax-1:0] ip_be;
+  logic [8*EthMax-1:0] eth_be;
+  logic [47:0] dmac_be, smac_be;
+  always_comb for (int unsigned i = 0; i < 6; i++) begin
+    dmac_be[8*(5-i)+:8] = peer_q.dmac[8*i+:8];
+    smac_be[8*(5-i)+:8] = port_cfg_i.mac[8*i+:8];
+  end
+  assign ip_be = {ip, udp, bth, ext};
+`ifdef RNIC_CUT_TX_VLAN
+  assign hdr_tagged_o = 1'b0;
+`else
+  assign hdr_tagged_o = peer_q.vlan[15];
+`endif
+  assign eth_be = {dmac_be, smac_be, hdr_tagged_o ? {ETHERTYPE_VLAN, peer_q.vlan[14:12], 1'b0, peer_q.vlan[11:0], ETHERTYPE_IPV4}
+                                                  : {ETHERTYPE_IPV4, 32'b0}};
+  always_comb begin
+    for (int unsigned i = 0; i < HdrMax; i++) hdr_ip_o[8*i+:8] = ip_be[8*(HdrMax-1-i)+:8];
+    for (int unsigned i = 0; i < EthMax; i++) hdr_eth_o[8*i+:8] = eth_be[8*(EthMax-1-i)+:8];
+  end
+  assign hdr_ip_total_o = body_total;
+  assign hdr_src_o      = src_q;
+
+  always_comb begin
+    hdr_count_o = 1'b1;
+    hdr_cnt_o   = COUNTER_ID_TX_REQUESTS;
+    if (info.is_read_resp) begin
+      hdr_cnt_o = COUNTER_ID_TX_READ_RESPONSES;
+    end else if (info.is_ack) begin
+      case (job.syndrome[7:5])
+        3'd0: hdr_cnt_o = COUNTER_ID_TX_ACKS;
+        3'd1: hdr_cnt_o = COUNTER_ID_TX_RNR_NAKS;
+        default:
+          case (job.syndrome)
+            AETH_SYNDROME_NAK_PSN_SEQ:    hdr_cnt_o = COUNTER_ID_TX_NAK_PSN_SEQ;
+            AETH_SYNDROME_NAK_INV_REQ:    hdr_cnt_o = COUNTER_ID_TX_NAK_INV_REQ;
+            AETH_SYNDROME_NAK_REM_ACCESS: hdr_cnt_o = COUNTER_ID_TX_NAK_REM_ACCESS;
+            AETH_SYNDROME_NAK_REM_OP:     hdr_cnt_o = COUNTER_ID_TX_NAK_REM_OP;
+            default:                      hdr_count_o = 1'b0;
+          endcase
+      endcase
+    end else if (!info.is_request) begin
+      hdr_count_o = 1'b0;
+    end
+  end
+
+  // ---------------------------------------------------------------- sequence
+  logic pop, failing;
+  assign take             = state_q == StIdle && any;
+  assign cold_req_valid_o = state_q == StAsk;
+  assign cold_req_idx_o   = job.qp_idx;
+  assign hdr_valid_o      = state_q == StReady;
+  assign failing          = state_q == StFail && idle_i;
+  assign pop              = failing || (hdr_valid_o && hdr_ready_i);
+  assign head_pop_o       = {pop && src_q, pop && !src_q};
+  assign fail_o           = {failing && src_q, failing && !src_q};
+  assign fail_err_o       = '{qp_idx: job.qp_idx, psn: job.psn, err: head_err_i[src_q]};
+  always_comb begin
+    state_d = state_q;
+    case (state_q)
+      StIdle:  if (any) state_d = (head_err_i[pick] != DMA_ERR_OK) ? StFail : StAsk;
+      StFail:  if (idle_i) state_d = StIdle;
+      StAsk:   if (cold_req_ready_i) state_d = StWait;
+      StWait:  if (cold_rsp_valid_i) state_d = StCalc;
+      StCalc:  if (step_q == 3'd4) state_d = StReady;
+      StReady: if (hdr_ready_i) state_d = StIdle;
+      default: state_d = StIdle;
+    endcase
+  end
+  always_ff @(posedge clk_i) begin
+    state_q <= rst_i ? StIdle : state_d;
+    if (take) src_q <= pick;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_i && hdr_valid_o) begin
+      a_known_headers : assert (info.valid && !info.has_deth && !info.has_xrceth && !info.has_atomiceth && !info.has_atomicack && !info.is_cnp);
+      a_no_payload : assert (!info.pay_none || job.payload_len == '0);
+    end
+  end
+endmodule
