@@ -41,7 +41,9 @@ pub enum BusError {
         status: &'static str,
     },
     /// The device did not answer in time.
-    #[error("no answer to {what} at {offset:#x} within {cycles} clock cycles: the function is stuck or in reset; reset it and enumerate again")]
+    #[error(
+        "no answer to {what} at {offset:#x} within {cycles} clock cycles: the function is stuck or in reset; reset it and enumerate again"
+    )]
     Timeout {
         /// What was awaited.
         what: &'static str,
@@ -51,7 +53,9 @@ pub enum BusError {
         cycles: u64,
     },
     /// No DMA memory left.
-    #[error("no room for a DMA buffer of {bytes} bytes ({free} bytes free of {total}): free buffers or enlarge the host memory")]
+    #[error(
+        "no room for a DMA buffer of {bytes} bytes ({free} bytes free of {total}): free buffers or enlarge the host memory"
+    )]
     OutOfMemory {
         /// Bytes asked for.
         bytes: usize,
@@ -162,4 +166,66 @@ pub trait Bus {
 
     /// Length of a device clock cycle in picoseconds.
     fn clk_period_ps(&self) -> u64;
+}
+
+impl<T: Bus + ?Sized> Bus for Box<T> {
+    fn config_read(&mut self, off: u16) -> Result<u32, BusError> {
+        (**self).config_read(off)
+    }
+
+    fn config_write(&mut self, off: u16, value: u32) -> Result<(), BusError> {
+        (**self).config_write(off, value)
+    }
+
+    fn mmio_read32(&mut self, off: u64) -> Result<u32, BusError> {
+        (**self).mmio_read32(off)
+    }
+
+    fn mmio_read64(&mut self, off: u64) -> Result<u64, BusError> {
+        (**self).mmio_read64(off)
+    }
+
+    fn mmio_write32(&mut self, off: u64, value: u32) -> Result<(), BusError> {
+        (**self).mmio_write32(off, value)
+    }
+
+    fn mmio_write64(&mut self, off: u64, value: u64) -> Result<(), BusError> {
+        (**self).mmio_write64(off, value)
+    }
+
+    fn dma_alloc(&mut self, bytes: usize, align: usize) -> Result<DmaBuf, BusError> {
+        (**self).dma_alloc(bytes, align)
+    }
+
+    fn dma_free(&mut self, buf: DmaBuf) -> Result<(), BusError> {
+        (**self).dma_free(buf)
+    }
+
+    fn dma_read(&mut self, addr: u64, out: &mut [u8]) -> Result<(), BusError> {
+        (**self).dma_read(addr, out)
+    }
+
+    fn dma_write(&mut self, addr: u64, data: &[u8]) -> Result<(), BusError> {
+        (**self).dma_write(addr, data)
+    }
+
+    fn msix_message(&mut self, vector: u16) -> Result<Option<MsiMessage>, BusError> {
+        (**self).msix_message(vector)
+    }
+
+    fn take_interrupts(&mut self) -> Vec<u16> {
+        (**self).take_interrupts()
+    }
+
+    fn advance(&mut self, cycles: u64) -> Result<(), BusError> {
+        (**self).advance(cycles)
+    }
+
+    fn now_cycles(&self) -> u64 {
+        (**self).now_cycles()
+    }
+
+    fn clk_period_ps(&self) -> u64 {
+        (**self).clk_period_ps()
+    }
 }
