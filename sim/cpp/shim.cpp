@@ -35,7 +35,7 @@ struct Sample {
 };
 
 struct Model {
-    std::unique_ptr<VerilatedContext> ctx;
+    std::shared_ptr<VerilatedContext> ctx;
     std::unique_ptr<Vonr_model> top;
     Sample sample{};
     uint64_t cycles = 0;
@@ -78,22 +78,32 @@ inline void close_trace(Model& m) {
 #endif
 }
 
-inline void one_clock(Model& m) {
-    const uint64_t now = m.cycles * m.period_ps;
+// First half of a cycle: inputs reach the outputs, which are sampled.
+inline void settle(Model& m) {
 #ifdef ONR_CLK
     m.top->clk_i = 0;
 #endif
-    m.ctx->time(now);
+    m.ctx->time(m.cycles * m.period_ps);
     m.top->eval();
-    dump(m, now);
     take_sample(m);
+}
+
+// Second half: the rising edge.
+inline void edge(Model& m) {
 #ifdef ONR_CLK
     m.top->clk_i = 1;
-    m.ctx->time(now + m.period_ps / 2);
+    m.ctx->time(m.cycles * m.period_ps + m.period_ps / 2);
     m.top->eval();
-    dump(m, now + m.period_ps / 2);
 #endif
     ++m.cycles;
+}
+
+inline void one_clock(Model& m) {
+    const uint64_t now = m.cycles * m.period_ps;
+    settle(m);
+    dump(m, now);
+    edge(m);
+    dump(m, now + m.period_ps / 2);
 }
 
 struct Port {
@@ -130,28 +140,37 @@ extern "C" {
 struct OnrApi {
     uint32_t abi;
     uint32_t ports;
-    void* (*create)(const char* name, uint64_t period_ps, int rand_reset, int rand_seed);
+    void* (*create)(const char* name, uint64_t period_ps, int rand_reset, int rand_seed, void* peer);
     void (*destroy)(void*);
     int (*port)(void*, uint32_t index, Port* out);
     void (*eval)(void*);
     int (*clock)(void*, uint64_t cycles);
+    int (*settle)(void*);
+    int (*edge)(void*);
     uint64_t (*cycles)(void*);
     int (*stopped)(void*);
     const char* (*stop_place)(void*);
     int (*trace_open)(void*, const char* path);
+    void (*trace_dump)(void*, uint64_t time_ps);
     void (*trace_flush)(void*);
     void (*trace_close)(void*);
 };
 
-static void* onr_create(const char* name, uint64_t period_ps, int rand_reset, int rand_seed) {
+// A model made with a peer shares its time and its trace, in which both then stand side by side.
+static void* onr_create(const char* name, uint64_t period_ps, int rand_reset, int rand_seed,
+                        void* peer) {
     auto m = std::make_unique<Model>();
-    m->ctx = std::make_unique<VerilatedContext>();
-    m->ctx->randReset(rand_reset);
-    m->ctx->randSeed(rand_seed);
     m->period_ps = period_ps;
+    if (peer) {
+        m->ctx = static_cast<Model*>(peer)->ctx;
+    } else {
+        m->ctx = std::make_shared<VerilatedContext>();
+        m->ctx->randReset(rand_reset);
+        m->ctx->randSeed(rand_seed);
 #ifdef ONR_TRACE
-    m->ctx->traceEverOn(true);
+        m->ctx->traceEverOn(true);
 #endif
+    }
     t_current = m.get();
     m->top = std::make_unique<Vonr_model>(m->ctx.get(), name);
     t_current = nullptr;
@@ -199,6 +218,20 @@ static int onr_clock(void* handle, uint64_t cycles) {
     return m->stopped;
 }
 
+static int onr_settle(void* handle) {
+    Model* const m = static_cast<Model*>(handle);
+    t_current = m;
+    if (!m->stopped) settle(*m);
+    return m->stopped;
+}
+
+static int onr_edge(void* handle) {
+    Model* const m = static_cast<Model*>(handle);
+    t_current = m;
+    if (!m->stopped) edge(*m);
+    return m->stopped;
+}
+
 static uint64_t onr_cycles(void* handle) { return static_cast<Model*>(handle)->cycles; }
 static int onr_stopped(void* handle) { return static_cast<Model*>(handle)->stopped; }
 static const char* onr_stop_place(void* handle) {
@@ -217,7 +250,7 @@ static int onr_trace_open(void* handle, const char* path) {
     }
     t_current = &m;
     auto trace = std::make_unique<VerilatedFstC>();
-    m.top->trace(trace.get(), 99);
+    m.ctx->trace(trace.get(), 99);  // all models of the context
     trace->open(path);
     m.trace = std::move(trace);
     return 0;
@@ -226,6 +259,11 @@ static int onr_trace_open(void* handle, const char* path) {
     (void)path;
     return 1;
 #endif
+}
+
+// For models that share a trace: its owner dumps once all of them are evaluated.
+static void onr_trace_dump(void* handle, uint64_t time_ps) {
+    dump(*static_cast<Model*>(handle), time_ps);
 }
 
 static void onr_trace_flush(void* handle) {
@@ -241,17 +279,20 @@ static void onr_trace_close(void* handle) { close_trace(*static_cast<Model*>(han
 
 const OnrApi* onr_api() {
     static const OnrApi api = {
-        1,
+        2,
         ONR_NUM_PORTS,
         onr_create,
         onr_destroy,
         onr_port,
         onr_eval,
         onr_clock,
+        onr_settle,
+        onr_edge,
         onr_cycles,
         onr_stopped,
         onr_stop_place,
         onr_trace_open,
+        onr_trace_dump,
         onr_trace_flush,
         onr_trace_close,
     };

@@ -57,7 +57,10 @@ fn an_unknown_port_is_named_with_those_there_are() {
     let dut = counter().build().unwrap();
     let message = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| dut.get("cnt_o"))).unwrap_err();
     let message = message.downcast_ref::<String>().unwrap();
-    assert!(message.contains("no port cnt_o") && message.contains("output count_o[8]"), "{message}");
+    assert!(
+        message.contains("no port cnt_o") && message.contains("output count_o[8]"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -67,10 +70,21 @@ fn a_broken_source_gives_verilators_message_and_leaves_nothing_behind() {
     let file = dir.join("sample_broken.sv");
     std::fs::write(&file, "module sample_broken(input logic clk_i); foo bar; endmodule\n").unwrap();
     for _ in 0..2 {
-        let error = BlockModel::builder("sample_broken").source(&file).build().err().unwrap();
-        assert!(matches!(&error, ModelError::Build { message, .. } if message.contains("sample_broken.sv:1")), "{error}");
+        let error = BlockModel::builder("sample_broken")
+            .source(&file)
+            .build()
+            .err()
+            .unwrap();
+        assert!(
+            matches!(&error, ModelError::Build { message, .. } if message.contains("sample_broken.sv:1")),
+            "{error}"
+        );
     }
-    std::fs::write(&file, "module sample_broken(input logic clk_i, output logic a_o); assign a_o = 1; endmodule\n").unwrap();
+    std::fs::write(
+        &file,
+        "module sample_broken(input logic clk_i, output logic a_o); assign a_o = 1; endmodule\n",
+    )
+    .unwrap();
     let mut dut = BlockModel::builder("sample_broken").source(&file).build().unwrap();
     dut.clock();
     assert_eq!(dut.get("a_o"), 1);

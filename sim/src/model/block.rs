@@ -25,7 +25,11 @@ impl BlockBuilder {
     /// Adds a source file outside of `rtl/`: the bench's own wrapper. Relative to the project's root.
     pub fn source(mut self, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        self.extra.push(if path.is_absolute() { path } else { rtl::project_root().join(path) });
+        self.extra.push(if path.is_absolute() {
+            path
+        } else {
+            rtl::project_root().join(path)
+        });
         self
     }
 
@@ -75,8 +79,11 @@ impl BlockBuilder {
             effort: Effort::Quick,
             random_init: self.seed.is_some(),
         };
-        let params =
-            InstanceParams { name: self.top.clone(), period_ps: self.period_ps, seed: self.seed.unwrap_or(1) };
+        let params = InstanceParams {
+            name: self.top.clone(),
+            period_ps: self.period_ps,
+            seed: self.seed.unwrap_or(1),
+        };
         let mut instance = Instance::new(&spec, &params)?;
         if waves {
             let name = self.trace_name.unwrap_or_else(|| {
@@ -84,11 +91,20 @@ impl BlockBuilder {
                 static MADE: AtomicU32 = AtomicU32::new(0);
                 let number = MADE.fetch_add(1, Ordering::Relaxed);
                 let thread = std::thread::current();
-                format!("{}.{number}-{}", thread.name().unwrap_or("main").replace("::", "."), self.top)
+                format!(
+                    "{}.{number}-{}",
+                    thread.name().unwrap_or("main").replace("::", "."),
+                    self.top
+                )
             });
             instance.trace_open(&rtl::project_root().join("out/waves").join(format!("{name}.fst")))?;
         }
-        let index = instance.ports().iter().enumerate().map(|(i, p)| (p.name.clone(), PortId(i))).collect();
+        let index = instance
+            .ports()
+            .iter()
+            .enumerate()
+            .map(|(i, p)| (p.name.clone(), PortId(i)))
+            .collect();
         Ok(BlockModel { instance, index })
     }
 }
@@ -154,8 +170,17 @@ impl BlockModel {
     #[track_caller]
     fn info(&self, id: PortId, narrow: bool, input: bool) -> &PortInfo {
         let port = &self.instance.ports()[id.0];
-        assert!(!narrow || port.width <= 64, "{} has {} bits: use the wide call", port.name, port.width);
-        assert!(!input || !port.is_output, "{} is an output: it cannot be set", port.name);
+        assert!(
+            !narrow || port.width <= 64,
+            "{} has {} bits: use the wide call",
+            port.name,
+            port.width
+        );
+        assert!(
+            !input || !port.is_output,
+            "{} is an output: it cannot be set",
+            port.name
+        );
         port
     }
 
@@ -175,7 +200,12 @@ impl BlockModel {
     #[track_caller]
     pub fn set_id(&mut self, id: PortId, value: u64) {
         let port = self.info(id, true, true);
-        assert!(port.width == 64 || value >> port.width == 0, "{value:#x} does not fit {}[{}]", port.name, port.width);
+        assert!(
+            port.width == 64 || value >> port.width == 0,
+            "{value:#x} does not fit {}[{}]",
+            port.name,
+            port.width
+        );
         // SAFETY: the storage of a live port, at most 64 bits wide, that is an input.
         unsafe { write_small(port.value_ptr(), port.width, value) }
     }
@@ -271,8 +301,16 @@ impl BlockModel {
     pub fn set_bits(&mut self, name: &str, lsb: u32, width: u32, value: u64) {
         let mut words = self.get_wide(name);
         let port = self.info(self.port(name), false, true);
-        assert!((1..=64).contains(&width) && lsb + width <= port.width, "bits {lsb} +: {width} are not in {}[{}]", name, port.width);
-        assert!(width == 64 || value >> width == 0, "{value:#x} does not fit {width} bits of {name}");
+        assert!(
+            (1..=64).contains(&width) && lsb + width <= port.width,
+            "bits {lsb} +: {width} are not in {}[{}]",
+            name,
+            port.width
+        );
+        assert!(
+            width == 64 || value >> width == 0,
+            "{value:#x} does not fit {width} bits of {name}"
+        );
         for bit in 0..width {
             let at = lsb + bit;
             let word = &mut words[(at / 32) as usize];
@@ -289,7 +327,12 @@ impl BlockModel {
     pub fn get_bits(&self, name: &str, lsb: u32, width: u32) -> u64 {
         let words = self.get_wide(name);
         let port = self.info(self.port(name), false, false);
-        assert!((1..=64).contains(&width) && lsb + width <= port.width, "bits {lsb} +: {width} are not in {}[{}]", name, port.width);
+        assert!(
+            (1..=64).contains(&width) && lsb + width <= port.width,
+            "bits {lsb} +: {width} are not in {}[{}]",
+            name,
+            port.width
+        );
         (0..width).fold(0, |value, bit| {
             let at = lsb + bit;
             value | u64::from(words[(at / 32) as usize] >> (at % 32) & 1) << bit
@@ -358,7 +401,11 @@ impl BlockModel {
             }
             self.clock();
         }
-        assert!(done(self), "{}: waited {budget} cycles for {what}, in vain", self.instance.top());
+        assert!(
+            done(self),
+            "{}: waited {budget} cycles for {what}, in vain",
+            self.instance.top()
+        );
         budget
     }
 

@@ -74,15 +74,18 @@ pub struct BuildSpec {
 pub(super) struct Api {
     abi: u32,
     pub(super) ports: u32,
-    pub(super) create: extern "C" fn(*const c_char, u64, c_int, c_int) -> *mut c_void,
+    pub(super) create: extern "C" fn(*const c_char, u64, c_int, c_int, *mut c_void) -> *mut c_void,
     pub(super) destroy: extern "C" fn(*mut c_void),
     pub(super) port: extern "C" fn(*mut c_void, u32, *mut RawPort) -> c_int,
     pub(super) eval: extern "C" fn(*mut c_void),
     pub(super) clock: extern "C" fn(*mut c_void, u64) -> c_int,
+    pub(super) settle: extern "C" fn(*mut c_void) -> c_int,
+    pub(super) edge: extern "C" fn(*mut c_void) -> c_int,
     pub(super) cycles: extern "C" fn(*mut c_void) -> u64,
     pub(super) stopped: extern "C" fn(*mut c_void) -> c_int,
     pub(super) stop_place: extern "C" fn(*mut c_void) -> *const c_char,
     pub(super) trace_open: extern "C" fn(*mut c_void, *const c_char) -> c_int,
+    pub(super) trace_dump: extern "C" fn(*mut c_void, u64),
     pub(super) trace_flush: extern "C" fn(*mut c_void),
     pub(super) trace_close: extern "C" fn(*mut c_void),
 }
@@ -97,7 +100,7 @@ pub(super) struct RawPort {
     pub(super) sampled: *mut c_void,
 }
 
-const ABI: u32 = 1;
+const ABI: u32 = 2;
 
 thread_local! {
     /// What this thread has loaded. Runtimes are kept for the life of the process: libraries are few,
@@ -139,7 +142,9 @@ impl AsVerilatedModel<'static> for Loader {
             .whatever_context::<_, VerilatorError>("the library lacks the function onr_api")?;
         // SAFETY: onr_api returns a pointer to a constant with static storage in the library, and the
         // library stays loaded for the life of the process.
-        Ok(Self { api: unsafe { &*get() } })
+        Ok(Self {
+            api: unsafe { &*get() },
+        })
     }
 
     unsafe fn model(&self) -> *mut c_void {
@@ -158,10 +163,15 @@ pub(super) fn load(spec: &BuildSpec) -> Result<&'static Api, ModelError> {
         return Ok(api);
     }
     fs::create_dir_all(&root).map_err(ModelError::io("creating the model cache", &root))?;
-    let root = root.canonicalize().map_err(ModelError::io("resolving the model cache", &root))?;
+    let root = root
+        .canonicalize()
+        .map_err(ModelError::io("resolving the model cache", &root))?;
     let real_dir = root.join(format!("{}-{hash:016x}", spec.top));
     if real_dir.as_os_str().len() > MAX_CACHE_PATH {
-        return Err(ModelError::CachePathTooLong { path: real_dir, limit: MAX_CACHE_PATH });
+        return Err(ModelError::CachePathTooLong {
+            path: real_dir,
+            limit: MAX_CACHE_PATH,
+        });
     }
     let api = {
         let lock_path = real_dir.with_extension("lock");
@@ -218,42 +228,73 @@ fn tools() -> Result<&'static Tools, ModelError> {
     }
     let mut tried = String::new();
     let own = rtl::project_root().join(".tools/bin/verilator");
-    let candidates = [std::env::var_os("VERILATOR").map(PathBuf::from), Some(own), Some(PathBuf::from("verilator"))];
+    let candidates = [
+        std::env::var_os("VERILATOR").map(PathBuf::from),
+        Some(own),
+        Some(PathBuf::from("verilator")),
+    ];
     for candidate in candidates.into_iter().flatten() {
         match first_line(Command::new(&candidate).arg("--version")) {
             Ok(version) => {
-                let compiler = first_line(Command::new("c++").arg("--version"))
-                    .map_err(|e| ModelError::NoVerilator { tried: format!("C++ compiler c++: {e}") })?;
-                return Ok(TOOLS.get_or_init(|| Tools { verilator: candidate, version, compiler, processor: processor() }));
+                let compiler =
+                    first_line(Command::new("c++").arg("--version")).map_err(|e| ModelError::NoVerilator {
+                        tried: format!("C++ compiler c++: {e}"),
+                    })?;
+                return Ok(TOOLS.get_or_init(|| Tools {
+                    verilator: candidate,
+                    version,
+                    compiler,
+                    processor: processor(),
+                }));
             }
             Err(error) => tried.push_str(&format!("{}: {error}; ", candidate.display())),
         }
     }
-    Err(ModelError::NoVerilator { tried: tried.trim_end_matches("; ").to_owned() })
+    Err(ModelError::NoVerilator {
+        tried: tried.trim_end_matches("; ").to_owned(),
+    })
 }
 
 fn first_line(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|e| e.to_string())?;
     if !output.status.success() {
-        return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim()));
+        return Err(format!(
+            "{}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        ));
     }
-    Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
+    Ok(String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned())
 }
 
 /// What -march=native depends on.
 fn processor() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let wanted = ["model name", "flags", "Features", "CPU part"];
-    let mut lines: Vec<&str> = info.lines().filter(|l| wanted.iter().any(|w| l.starts_with(w))).collect();
+    let mut lines: Vec<&str> = info
+        .lines()
+        .filter(|l| wanted.iter().any(|w| l.starts_with(w)))
+        .collect();
     lines.sort_unstable();
     lines.dedup();
     format!("{} {}", std::env::consts::ARCH, lines.join("\n"))
 }
 
 fn flags(spec: &BuildSpec) -> Vec<String> {
-    let mut flags: Vec<String> = ["-O3", "--assert", "--no-timing", "--timescale", "1ps/1ps", "-Wno-TIMESCALEMOD"]
-        .map(String::from)
-        .into();
+    let mut flags: Vec<String> = [
+        "-O3",
+        "--assert",
+        "--no-timing",
+        "--timescale",
+        "1ps/1ps",
+        "-Wno-TIMESCALEMOD",
+    ]
+    .map(String::from)
+    .into();
     if spec.random_init {
         flags.extend(["--x-assign", "unique", "--x-initial", "unique"].map(String::from));
     } else {
@@ -284,7 +325,16 @@ fn opt_fast(spec: &BuildSpec) -> &'static str {
 
 fn hash_of(spec: &BuildSpec, tools: &Tools) -> Result<u64, ModelError> {
     let mut hasher = Fnv::default();
-    for part in [SHIM, SCRIPT, &tools.version, &tools.compiler, &tools.processor, &spec.top, &cflags(spec), opt_fast(spec)] {
+    for part in [
+        SHIM,
+        SCRIPT,
+        &tools.version,
+        &tools.compiler,
+        &tools.processor,
+        &spec.top,
+        &cflags(spec),
+        opt_fast(spec),
+    ] {
         hasher.part(part.as_bytes());
     }
     for flag in flags(spec) {
@@ -348,7 +398,11 @@ fn prepare(spec: &BuildSpec, tools: &Tools, dir: &Path) -> Result<(), ModelError
         quoted(&cflags(spec)),
         quoted(opt_fast(spec)),
     );
-    for (name, text) in [("shim.cpp", SHIM), ("verilate.sh", SCRIPT), ("settings.sh", settings.as_str())] {
+    for (name, text) in [
+        ("shim.cpp", SHIM),
+        ("verilate.sh", SCRIPT),
+        ("settings.sh", settings.as_str()),
+    ] {
         let path = dir.join(name);
         fs::write(&path, text).map_err(ModelError::io("writing", &path))?;
     }
@@ -356,7 +410,8 @@ fn prepare(spec: &BuildSpec, tools: &Tools, dir: &Path) -> Result<(), ModelError
     {
         use std::os::unix::fs::PermissionsExt;
         let path = dir.join("verilate.sh");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(ModelError::io("making executable", &path))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+            .map_err(ModelError::io("making executable", &path))?;
     }
     Ok(())
 }
@@ -376,7 +431,10 @@ fn refresh(dir: &Path) -> Result<(), ModelError> {
 }
 
 fn build(spec: &BuildSpec, dir: &Path) -> Result<&'static Api, ModelError> {
-    let failed = |error: VerilatorError| ModelError::Build { top: spec.top.clone(), message: root_cause(&error) };
+    let failed = |error: VerilatorError| ModelError::Build {
+        top: spec.top.clone(),
+        message: root_cause(&error),
+    };
     let shim = dir.join("shim.cpp");
     let mut sources: Vec<&Path> = spec.sources.iter().map(PathBuf::as_path).collect();
     sources.push(&shim);

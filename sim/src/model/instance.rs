@@ -33,7 +33,11 @@ pub struct InstanceParams {
 
 impl Default for InstanceParams {
     fn default() -> Self {
-        Self { name: "dut".to_owned(), period_ps: 8000, seed: 1 }
+        Self {
+            name: "dut".to_owned(),
+            period_ps: 8000,
+            seed: 1,
+        }
     }
 }
 
@@ -59,17 +63,39 @@ impl Instance {
     /// # Errors
     /// What [`ModelError`] lists under building and loading.
     pub fn new(spec: &BuildSpec, params: &InstanceParams) -> Result<Self, ModelError> {
+        Self::with_peer(spec, params, None)
+    }
+
+    /// As [`new`](Self::new), but sharing time and trace with another instance of the same build. The
+    /// trace is opened on the first of them, which dumps for all ([`trace_dump`](Self::trace_dump));
+    /// open it after all were made.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); also when the peer is of another build.
+    pub fn with_peer(spec: &BuildSpec, params: &InstanceParams, peer: Option<&Self>) -> Result<Self, ModelError> {
         let api = load(spec)?;
-        let bad = |message: String| ModelError::Load { top: spec.top.clone(), message };
+        let bad = |message: String| ModelError::Load {
+            top: spec.top.clone(),
+            message,
+        };
         let name = CString::new(params.name.as_str()).map_err(|_| bad("its name contains a zero byte".to_owned()))?;
         // Verilator's seed is a positive 31-bit number; 0 would mean "take the clock".
         let seed = ((params.seed ^ (params.seed >> 31)) & 0x7fff_ffff).max(1) as i32;
         let reset = if spec.random_init { 2 } else { 0 };
-        let handle = (api.create)(name.as_ptr(), params.period_ps, reset, seed);
+        if peer.is_some_and(|peer| !std::ptr::eq(peer.api, api)) {
+            return Err(bad("only instances of one build can share a trace".to_owned()));
+        }
+        let peer = peer.map_or(std::ptr::null_mut(), |peer| peer.handle);
+        let handle = (api.create)(name.as_ptr(), params.period_ps, reset, seed, peer);
         let mut ports = Vec::with_capacity(api.ports as usize);
         for index in 0..api.ports {
-            let mut raw =
-                RawPort { name: std::ptr::null(), width: 0, is_output: 0, value: std::ptr::null_mut(), sampled: std::ptr::null_mut() };
+            let mut raw = RawPort {
+                name: std::ptr::null(),
+                width: 0,
+                is_output: 0,
+                value: std::ptr::null_mut(),
+                sampled: std::ptr::null_mut(),
+            };
             if (api.port)(handle, index, &mut raw) == 0 {
                 (api.destroy)(handle);
                 return Err(bad(format!("port {index} is missing")));
@@ -84,7 +110,14 @@ impl Instance {
                 sampled: raw.sampled,
             });
         }
-        Ok(Self { api, handle, top: spec.top.clone(), name: params.name.clone(), variant: spec.variant, ports })
+        Ok(Self {
+            api,
+            handle,
+            top: spec.top.clone(),
+            name: params.name.clone(),
+            variant: spec.variant,
+            ports,
+        })
     }
 
     /// All ports of the top module.
@@ -102,16 +135,30 @@ impl Instance {
     /// # Errors
     /// [`ModelError::Port`] when there is none.
     pub fn port(&self, name: &str) -> Result<&PortInfo, ModelError> {
-        self.ports.iter().find(|p| p.name == name).ok_or_else(|| self.no_port(format!("port {name}")))
+        self.ports
+            .iter()
+            .find(|p| p.name == name)
+            .ok_or_else(|| self.no_port(format!("port {name}")))
     }
 
     pub(super) fn no_port(&self, wanted: String) -> ModelError {
         let list: Vec<String> = self
             .ports
             .iter()
-            .map(|p| format!("{} {}[{}]", if p.is_output { "output" } else { "input" }, p.name, p.width))
+            .map(|p| {
+                format!(
+                    "{} {}[{}]",
+                    if p.is_output { "output" } else { "input" },
+                    p.name,
+                    p.width
+                )
+            })
             .collect();
-        ModelError::Port { top: self.top.clone(), wanted, has: list.join(", ") }
+        ModelError::Port {
+            top: self.top.clone(),
+            wanted,
+            has: list.join(", "),
+        }
     }
 
     /// Lets changed inputs reach combinational outputs; the clock stands still.
@@ -120,7 +167,11 @@ impl Instance {
     /// [`ModelError::Assertion`].
     pub fn eval(&mut self) -> Result<(), ModelError> {
         (self.api.eval)(self.handle);
-        if (self.api.stopped)(self.handle) != 0 { Err(self.stopped()) } else { Ok(()) }
+        if (self.api.stopped)(self.handle) != 0 {
+            Err(self.stopped())
+        } else {
+            Ok(())
+        }
     }
 
     /// Runs whole clock cycles: settles the inputs, samples the outputs, and gives the rising edge.
@@ -128,19 +179,59 @@ impl Instance {
     /// # Errors
     /// [`ModelError::Assertion`]; the model then stands in the failing cycle.
     pub fn clock(&mut self, cycles: u64) -> Result<(), ModelError> {
-        if (self.api.clock)(self.handle, cycles) != 0 { Err(self.stopped()) } else { Ok(()) }
+        if (self.api.clock)(self.handle, cycles) != 0 {
+            Err(self.stopped())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// First half of a cycle: settles the inputs and samples the outputs. No trace is written.
+    ///
+    /// # Errors
+    /// [`ModelError::Assertion`].
+    pub fn settle(&mut self) -> Result<(), ModelError> {
+        if (self.api.settle)(self.handle) != 0 {
+            Err(self.stopped())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Second half of a cycle: the rising edge. No trace is written.
+    ///
+    /// # Errors
+    /// [`ModelError::Assertion`].
+    pub fn edge(&mut self) -> Result<(), ModelError> {
+        if (self.api.edge)(self.handle) != 0 {
+            Err(self.stopped())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes the state of this instance and its peers into the open trace. Times must grow.
+    pub fn trace_dump(&mut self, time_ps: u64) {
+        (self.api.trace_dump)(self.handle, time_ps);
     }
 
     #[cold]
     fn stopped(&mut self) -> ModelError {
-        self.trace_close();
+        self.trace_flush();
         // SAFETY: the shim returns the text of a string that it holds and changes only while evaluating.
-        let place = unsafe { CStr::from_ptr((self.api.stop_place)(self.handle)) }.to_string_lossy().into_owned();
+        let place = unsafe { CStr::from_ptr((self.api.stop_place)(self.handle)) }
+            .to_string_lossy()
+            .into_owned();
         let hint = match self.variant {
             Variant::Fast => "run again with WAVES=1 for a trace".to_owned(),
             Variant::Trace => "the trace ends in that cycle".to_owned(),
         };
-        ModelError::Assertion { model: format!("{} ({})", self.name, self.top), place, cycle: self.cycles(), hint }
+        ModelError::Assertion {
+            model: format!("{} ({})", self.name, self.top),
+            place,
+            cycle: self.cycles(),
+            hint,
+        }
     }
 
     /// Clock cycles run.
@@ -154,11 +245,15 @@ impl Instance {
     /// [`ModelError::Trace`] when the model was built without tracing, a trace is open already, or the
     /// file cannot be written.
     pub fn trace_open(&mut self, path: &Path) -> Result<(), ModelError> {
-        let failed = |message| ModelError::Trace { path: path.to_path_buf(), message };
+        let failed = |message| ModelError::Trace {
+            path: path.to_path_buf(),
+            message,
+        };
         if let Some(dir) = path.parent() {
             std::fs::create_dir_all(dir).map_err(ModelError::io("creating", dir))?;
         }
-        let text = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| failed("the name contains a zero byte"))?;
+        let text =
+            CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| failed("the name contains a zero byte"))?;
         match (self.api.trace_open)(self.handle, text.as_ptr()) {
             0 => Ok(()),
             1 => Err(failed("the model was built without tracing (Variant::Trace)")),

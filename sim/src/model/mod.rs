@@ -7,9 +7,11 @@ mod block;
 mod build;
 mod error;
 mod instance;
+mod nic;
 pub mod rtl;
 
 pub use block::{BlockBuilder, BlockModel, PortId};
 pub use build::{BuildSpec, Effort, Variant};
 pub use error::ModelError;
 pub use instance::{Instance, InstanceParams, PortInfo};
+pub use nic::{NicModel, NicSpec};

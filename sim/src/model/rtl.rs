@@ -37,9 +37,17 @@ pub fn closure(top: &str, extra: &[PathBuf]) -> Result<Vec<PathBuf>, ModelError>
         }
     }
     if !by_name.contains_key(top) {
-        return Err(ModelError::NoSuchModule { module: top.to_owned(), root: rtl });
+        return Err(ModelError::NoSuchModule {
+            module: top.to_owned(),
+            root: rtl,
+        });
     }
-    let mut found = Found { by_name, seen: BTreeSet::new(), packages: Vec::new(), modules: Vec::new() };
+    let mut found = Found {
+        by_name,
+        seen: BTreeSet::new(),
+        packages: Vec::new(),
+        modules: Vec::new(),
+    };
     found.visit(top)?;
     // Packages that only another package needs are found behind it, so order them among themselves.
     let mut files = found.packages;
@@ -73,7 +81,9 @@ impl Found {
         if !self.seen.insert(name.to_owned()) {
             return Ok(());
         }
-        let Some(path) = self.by_name.get(name).cloned() else { return Ok(()) };
+        let Some(path) = self.by_name.get(name).cloned() else {
+            return Ok(());
+        };
         let text = std::fs::read_to_string(&path).map_err(ModelError::io("reading", &path))?;
         for word in words(&text) {
             if word != name && self.by_name.contains_key(word) {
@@ -146,7 +156,10 @@ mod tests {
         let files = closure("zz_top", &extra).unwrap();
         let names: Vec<_> = files.iter().map(|f| f.file_stem().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["zz_a_pkg", "zz_b_pkg", "zz_leaf", "zz_top"]);
-        assert!(matches!(closure("zz_absent", &extra), Err(ModelError::NoSuchModule { .. })));
+        assert!(matches!(
+            closure("zz_absent", &extra),
+            Err(ModelError::NoSuchModule { .. })
+        ));
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

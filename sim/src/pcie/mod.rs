@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The host side of a NIC: config space, root complex, faults.
+
+mod config;
+mod fault;
+mod root;
+mod tlp;
+
+pub use config::{ConfigSpace, MAX_PAYLOAD, regs};
+pub use fault::{CompletionFault, Which};
+pub(crate) use root::in_bar;
+pub use root::{HostParams, LinkCount, MSI_BASE, MmioError, PcieStats, ReadId, RootPort, Split};
