@@ -24,33 +24,45 @@ module rnic_gearbox #(
     input  logic               take_i,
     input  logic [CntW-1:0]    take_cnt_i
 );
-  logic [16*Bytes-1:0] buf_q, buf_shifted, in_masked;
-  logic [FillW-1:0] fill_q, fill_left;
-
-  always_comb begin
-    in_masked = '0;
-    for (int unsigned i = 0; i < Bytes; i++)
-      in_masked[8*i+:8] = (CntW'(i) < in_cnt_i) ? in_data_i[8*i+:8] : 8'h00;
+  // A ring of two beats: bytes are written where they stay, and the taker's window is turned to lane 0. Two rotations by
+  // a lane number are a fraction of two shifters over two beats.
+  localparam int unsigned LaneW = $clog2(Bytes);
+  if (Bytes != (1 << LaneW) || Bytes < 2) begin : g_bytes
+    $fatal(1, "Bytes must be a power of two");
   end
+  logic [2*Bytes-1:0][7:0] ring_q;
+  logic [LaneW:0] wr_q, rd_q;   // ring positions
+  logic [FillW-1:0] fill_q, fill_left;
+  logic in_fire;
 
-  assign fill_left   = take_i ? fill_q - FillW'(take_cnt_i) : fill_q;
-  assign buf_shifted = take_i ? buf_q >> {take_cnt_i, 3'b000} : buf_q;
+  assign fill_left  = take_i ? fill_q - FillW'(take_cnt_i) : fill_q;
   // A whole beat fits on top of what this cycle leaves: without counting what is being taken, a stream that stands at an
   // odd lane would only get a beat every other cycle.
-  assign in_ready_o  = fill_left <= FillW'(Bytes);
-  assign out_data_o  = buf_q[8*Bytes-1:0];
-  assign avail_o     = (fill_q > FillW'(Bytes)) ? CntW'(Bytes) : CntW'(fill_q);
+  assign in_ready_o = fill_left <= FillW'(Bytes);
+  assign in_fire    = in_valid_i && in_ready_o;
+  assign avail_o    = (fill_q > FillW'(Bytes)) ? CntW'(Bytes) : CntW'(fill_q);
+
+  logic [Bytes-1:0][7:0] turned_in, window;
+  always_comb begin
+    for (int unsigned i = 0; i < Bytes; i++) begin
+      turned_in[i] = in_data_i[{LaneW'(i)-wr_q[LaneW-1:0], 3'b000}+:8];
+      window[i]    = ring_q[{rd_q[LaneW]^(LaneW'(i)<rd_q[LaneW-1:0]), LaneW'(i)}];
+    end
+    for (int unsigned i = 0; i < Bytes; i++)
+      out_data_o[8*i+:8] = (CntW'(i) < avail_o) ? window[LaneW'(i)+rd_q[LaneW-1:0]] : 8'h00;
+  end
 
   always_ff @(posedge clk_i) begin
+    for (int unsigned p = 0; p < 2 * Bytes; p++)
+      if (in_fire && {1'b0, (LaneW + 1)'(p) - wr_q} < (LaneW + 2)'(in_cnt_i)) ring_q[p] <= turned_in[p%Bytes];
     if (rst_i || clear_i) begin
       fill_q <= '0;
-      buf_q  <= '0;
-    end else if (in_valid_i && in_ready_o) begin
-      buf_q  <= buf_shifted | (in_masked << {fill_left, 3'b000});
-      fill_q <= fill_left + FillW'(in_cnt_i);
+      wr_q   <= '0;
+      rd_q   <= '0;
     end else begin
-      buf_q  <= buf_shifted;
-      fill_q <= fill_left;
+      fill_q <= fill_left + (in_fire ? FillW'(in_cnt_i) : '0);
+      if (in_fire) wr_q <= wr_q + (LaneW + 1)'(in_cnt_i);
+      if (take_i) rd_q <= rd_q + (LaneW + 1)'(take_cnt_i);
     end
   end
 

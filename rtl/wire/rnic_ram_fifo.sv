@@ -34,10 +34,15 @@ module rnic_ram_fifo #(
   assign re          = (rd_q != vis_q) && (!valid_q || out_ready_i);
   assign out_valid_o = valid_q;
 
-  rnic_ram #(.Width(Width), .Depth(Depth), .Bypass(1'b0)) u_ram (
-      .clk_i, .we_i(we), .waddr_i(wr_q[AddrW-1:0]), .wdata_i(in_data_i),
-      .re_i(re), .raddr_i(rd_q[AddrW-1:0]), .rdata_o(out_data_o)
-  );
+  // Never read where it is written: only what is visible is read, and that is not overwritten. Saying so spares synthesis
+  // the registers that would keep the old word.
+  logic [Width-1:0] mem[Depth];
+  logic clash;
+  assign clash = we && wr_q[AddrW-1:0] == rd_q[AddrW-1:0];
+  always_ff @(posedge clk_i) begin
+    if (we) mem[wr_q[AddrW-1:0]] <= in_data_i;
+    if (re && !clash) out_data_o <= mem[rd_q[AddrW-1:0]];
+  end
 
   always_ff @(posedge clk_i) begin
     if (rst_i) begin
@@ -54,6 +59,7 @@ module rnic_ram_fifo #(
   end
 
   always_ff @(posedge clk_i) begin
+    if (!rst_i && re) a_no_clash : assert (!clash);
     if (!rst_i) a_commit_or_rollback : assert (!(commit_i && rollback_i));
   end
 endmodule

@@ -4,3 +4,4 @@
 
 pub mod model;
 pub mod qp_bench;
+pub mod wire;
