@@ -262,7 +262,6 @@ impl<B: Bus> Core<B> {
             }
             let entry = match cq.kept.pop_front() {
                 Some(entry) => entry,
-                // The bound keeps a device that flips phases by itself from holding the driver here.
                 None => match cq.next(&mut self.bus)? {
                     Some(entry) => {
                         taken = true;

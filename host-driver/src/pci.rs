@@ -65,12 +65,29 @@ fn bad(what: String) -> Error {
     Error::BadDevice { what }
 }
 
+/// Cycles that a function may need after power-on until it answers in config space.
+const PRESENT_CYCLES: u64 = 20_000;
+
+/// The first double word of config space, once the function answers.
+fn await_present<B: Bus>(bus: &mut B, budget: u64) -> Result<Option<u32>> {
+    let start = bus.now_cycles();
+    loop {
+        let id = read(bus, 0)?;
+        if id != u32::MAX {
+            return Ok(Some(id));
+        }
+        if bus.now_cycles().saturating_sub(start) >= budget {
+            return Ok(None);
+        }
+        bus.advance(64).doing("waiting for the function to answer")?;
+    }
+}
+
 /// Finds the function and its capabilities; changes nothing.
 pub(crate) fn probe<B: Bus>(bus: &mut B) -> Result<PciInfo> {
-    let id = read(bus, 0)?;
-    if id == u32::MAX {
+    let Some(id) = await_present(bus, PRESENT_CYCLES)? else {
         return Err(Error::NoFunction);
-    }
+    };
     let (vendor, device) = (id as u16, (id >> 16) as u16);
     if (vendor, device) != (PCI_VENDOR_ID, PCI_DEVICE_ID) {
         return Err(Error::WrongFunction {
@@ -220,19 +237,14 @@ pub(crate) fn function_reset<B: Bus>(bus: &mut B, info: &PciInfo, budget: u64) -
     write(bus, COMMAND, command & !COMMAND_BUS_MASTER)?;
     let control = read(bus, info.pcie + 8)? & 0xffff;
     write(bus, info.pcie + 8, control | DEVICE_CONTROL_FLR)?;
-    let start = bus.now_cycles();
-    loop {
-        bus.advance(64).doing("waiting for the reset")?;
-        if read(bus, 0)? != u32::MAX {
-            return Ok(());
-        }
-        if bus.now_cycles().saturating_sub(start) >= budget {
-            return Err(Error::Timeout {
-                awaited: "the function to answer in config space after a function-level reset".into(),
-                cycles: budget,
-                hint: String::new(),
-            });
-        }
+    bus.advance(64).doing("waiting for the reset")?;
+    match await_present(bus, budget)? {
+        Some(_) => Ok(()),
+        None => Err(Error::Timeout {
+            awaited: "the function to answer in config space after a function-level reset".into(),
+            cycles: budget,
+            hint: String::new(),
+        }),
     }
 }
 
