@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The harness for block benches, and by example how to write one.
 
+#![allow(clippy::unwrap_used)] // a test may
+
 use openrnic_sim::model::{BlockBuilder, BlockModel, ModelError};
 
 fn counter() -> BlockBuilder {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The root complex against a scripted device.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test may
+
 mod common;
 
 use common::{Beat, enumerate, enumerated, request, world};

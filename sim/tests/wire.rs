@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The wire between scripted devices.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test may
+
 mod common;
 
 use std::collections::BTreeMap;

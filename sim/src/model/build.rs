@@ -11,6 +11,8 @@ use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::fs::{self, File};
 use std::hash::Hasher;
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -142,9 +144,8 @@ impl AsVerilatedModel<'static> for Loader {
             .whatever_context::<_, VerilatorError>("the library lacks the function onr_api")?;
         // SAFETY: onr_api returns a pointer to a constant with static storage in the library, and the
         // library stays loaded for the life of the process.
-        Ok(Self {
-            api: unsafe { &*get() },
-        })
+        let api = unsafe { &*get() };
+        Ok(Self { api })
     }
 
     unsafe fn model(&self) -> *mut c_void {
@@ -178,12 +179,17 @@ pub(super) fn load(spec: &BuildSpec) -> Result<&'static Api, ModelError> {
         let lock = File::create(&lock_path).map_err(ModelError::io("creating the lock", &lock_path))?;
         lock.lock().map_err(ModelError::io("locking", &lock_path))?;
         let complete = real_dir.join("complete");
-        if !complete.exists() {
-            prepare(spec, tools, &real_dir)?;
-        } else {
+        let done = complete.exists();
+        let built = if done {
             refresh(&real_dir)?;
-        }
-        let api = match build(spec, &real_dir) {
+            build(spec, &real_dir)
+        } else {
+            prepare(spec, tools, &real_dir)?;
+            // marlin prints its command line; standard output belongs to the program.
+            let _muted = StdoutToStderr::new();
+            build(spec, &real_dir)
+        };
+        let api = match built {
             Ok(api) => api,
             Err(error) => {
                 // A half-built directory would be taken for a finished one by the next run.
@@ -373,6 +379,36 @@ impl Fnv {
     fn part(&mut self, bytes: &[u8]) {
         self.write(&(bytes.len() as u64).to_le_bytes());
         self.write(bytes);
+    }
+}
+
+/// Sends standard output to standard error while it lives.
+struct StdoutToStderr {
+    saved: Option<OwnedFd>,
+}
+
+impl StdoutToStderr {
+    fn new() -> Self {
+        let saved = std::io::stdout().as_fd().try_clone_to_owned().ok();
+        if saved.is_some() {
+            Self::point_stdout_at(std::io::stderr().as_fd());
+        }
+        Self { saved }
+    }
+
+    fn point_stdout_at(target: BorrowedFd<'_>) {
+        let _ = std::io::stdout().flush();
+        // SAFETY: both descriptors are open; dup2 makes the number of standard output refer to the target
+        // and changes nothing else.
+        unsafe { libc::dup2(target.as_raw_fd(), libc::STDOUT_FILENO) };
+    }
+}
+
+impl Drop for StdoutToStderr {
+    fn drop(&mut self) {
+        if let Some(saved) = &self.saved {
+            Self::point_stdout_at(saved.as_fd());
+        }
     }
 }
 

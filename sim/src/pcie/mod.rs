@@ -3,10 +3,12 @@
 
 mod config;
 mod fault;
+mod params;
 mod root;
 mod tlp;
 
 pub use config::{ConfigSpace, MAX_PAYLOAD, regs};
 pub use fault::{CompletionFault, Which};
+pub use params::{HostParams, LinkCount, MmioError, PcieStats, Split};
 pub(crate) use root::in_bar;
-pub use root::{HostParams, LinkCount, MSI_BASE, MmioError, PcieStats, ReadId, RootPort, Split};
+pub use root::{MSI_BASE, ReadId, RootPort};

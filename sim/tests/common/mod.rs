@@ -368,7 +368,7 @@ impl Device for ScriptedNic {
 
     fn settle(&mut self) -> Result<(), ModelError> {
         let s = &mut *self.0.borrow_mut();
-        s.cq.ready = !s.reset && s.cycle % s.ready_every == 0;
+        s.cq.ready = !s.reset && s.cycle.is_multiple_of(s.ready_every);
         s.rc.ready = s.cq.ready;
         s.cc.sampled = s.cc.beats.front().cloned();
         s.rq.sampled = s.rq.beats.front().cloned();
