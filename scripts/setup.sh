@@ -45,7 +45,7 @@ system_packages() {
 venv() {
   # A venv of another Python or a half-made one is made anew.
   "$tools/venv/bin/python" -c '' 2>/dev/null || { rm -rf "$tools/venv"; python3 -m venv "$tools/venv"; }
-  say "installing pinned tools into .tools/venv (about 250 MB; a few minutes on a slow line)"
+  say "installing pinned tools into .tools/venv (150 MB to fetch, 500 MB on disk)"
   "$tools/venv/bin/python" -m pip install --disable-pip-version-check --ignore-requires-python --no-deps -q \
     --progress-bar off -r "$root/scripts/requirements.txt"
   mkdir -p "$tools/bin"
