@@ -56,7 +56,7 @@ bench: $(TOOLS) ## measure speed and budgets, out/bench.json; fails on a miss
 synth: $(TOOLS) ## LUT4, FF and block RAM of each block on the ECP5, out/synth/report.json
 	.tools/venv/bin/python scripts/synth.py $(ARGS)
 
-waves: $(TOOLS) ## run the demo with traces (out/demo.<nic>.fst) and open one in a viewer, if there is one
+waves: $(TOOLS) ## run the demo with a trace (out/demo.fst) and open it in a viewer, if there is one
 	@$(MAKE) --no-print-directory demo WAVES=1
 	@scripts/view_waves.sh out/demo
 
