@@ -126,14 +126,14 @@ module rnic_qp
 
   logic [3:0] gate_type;
   qp_state_e gate_state;
-  logic gate_draining, gate_ok;
+  logic gate_draining, gate_to_init, gate_ok;
   logic [7:0] gate_port;
   gate_rule_e gate_rule;
   logic [31:0] gate_detail;
   qp_attr_t rec;
   rnic_qp_gate u_gate (
       .clk_i,
-      .qp_type_i(gate_type), .state_i(gate_state), .draining_i(gate_draining), .port_i(gate_port), .attr_i(rec), .port_cfg_i,
+      .qp_type_i(gate_type), .state_i(gate_state), .draining_i(gate_draining), .to_init_i(gate_to_init), .port_i(gate_port), .attr_i(rec), .port_cfg_i,
       .ok_o(gate_ok), .rule_o(gate_rule), .detail_o(gate_detail)
   );
 
@@ -214,7 +214,7 @@ module rnic_qp
       .cold_req_valid_o(cold_req_valid), .cold_req_ready_i(cold_req_ready), .cold_rsp_i(cold_rsp_o),
       .we_o(cmd_we), .widx_o(cmd_widx), .hot_o(cmd_hot), .used_o(cmd_used), .notify_o(cmd_notify), .port_o(cmd_port),
       .create_we_o(create_we), .create_o(create), .path_we_o(path_we), .path_o(path), .new_life_o(new_life),
-      .gate_type_o(gate_type), .gate_state_o(gate_state), .gate_draining_o(gate_draining), .gate_port_o(gate_port),
+      .gate_type_o(gate_type), .gate_state_o(gate_state), .gate_draining_o(gate_draining), .gate_to_init_o(gate_to_init), .gate_port_o(gate_port),
       .gate_ok_i(gate_ok), .gate_rule_i(gate_rule), .gate_detail_i(gate_detail),
       .alloc_ready_i(alloc_ready), .free_cnt_i(free_cnt), .list_start_o(list_start), .list_valid_i(list_valid), .list_ready_o(list_ready), .list_idx_i(list_idx),
       .search_start_o(search_start), .search_done_i(search_done), .found_i(found), .start_i(start), .put_valid_o(put_valid), .put_free_o(put_free),

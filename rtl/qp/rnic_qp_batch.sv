@@ -31,7 +31,7 @@ module rnic_qp_batch
     output logic create_we_o, output qp_create_t create_o, output logic [AttrW-1:0] path_we_o, output qp_path_t path_o,
     output logic new_life_o,
     // gate
-    output logic [3:0] gate_type_o, output qp_state_e gate_state_o, output logic gate_draining_o, output logic [7:0] gate_port_o,
+    output logic [3:0] gate_type_o, output qp_state_e gate_state_o, output logic gate_draining_o, output logic gate_to_init_o, output logic [7:0] gate_port_o,
     input  logic gate_ok_i, input gate_rule_e gate_rule_i, input logic [31:0] gate_detail_i,
     // allocator and marks
     input  logic alloc_ready_i, input logic [QpIdxW:0] free_cnt_i, output logic list_start_o, input logic list_valid_i, output logic list_ready_o, input logic [QpIdxW-1:0] list_idx_i,
@@ -169,6 +169,7 @@ module rnic_qp_batch
   assign gate_type_o     = is_install ? cmd_q.qp_type : own_hot_i.qp_type;
   assign gate_state_o    = is_install ? QP_STATE_RESET : own_hot_i.state;
   assign gate_draining_o = !is_install && own_hot_i.sq_draining;
+  assign gate_to_init_o  = is_install;
   assign gate_port_o     = is_install ? '0 : own_port_i;
   always_comb begin
     mark_op_o  = pass1 && s1_valid_q && use_list && !s1_bad;
@@ -455,7 +456,7 @@ module rnic_qp_batch
       cpl_q.status <= fail_status;
       cpl_q.detail <= fail_detail;
       if (state_q == ST_GATE || (pass1 && fail_status != CMD_STATUS_NO_COMMON_GENERATION)) begin
-        cpl_q.rule           <= s2_rule;
+        cpl_q.rule           <= s2_valid_q ? s2_rule : GATE_RULE_NONE;
         cpl_q.offender       <= s2_valid_q ? s2_qpn_q : '0;
         cpl_q.offender_index <= 32'(s2_valid_q ? s2_k_q : k_q);
       end

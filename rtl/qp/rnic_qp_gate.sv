@@ -12,6 +12,7 @@ module rnic_qp_gate
     input  logic [3:0]  qp_type_i,
     input  qp_state_e   state_i,       // the QP's own, whatever the caller believes
     input  logic        draining_i,    // SQD, and the send queue is not at rest yet
+    input  logic        to_init_i,     // INSTALL: no other state than INIT may be asked for
     input  logic [7:0]  port_i,        // port of the context, for an address vector given without PORT
     // verilator lint_off UNUSEDSIGNAL
     // (what has no bad value is not looked at)
@@ -75,7 +76,7 @@ module rnic_qp_gate
 
   always_ff @(posedge clk_i) begin
     wrong_cur_q <= mask[QP_ATTR_BIT_CUR_STATE] && attr_i.cur_qp_state != state_i;
-    illegal_q   <= !way.legal;
+    illegal_q   <= !way.legal || (to_init_i && next != QP_STATE_INIT);
     missing_q   <= missing;
     excess_q    <= excess;
     bad_q       <= bad;

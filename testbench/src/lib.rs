@@ -4,4 +4,5 @@
 
 pub mod model;
 pub mod qp_bench;
+pub mod qp_pair;
 pub mod wire;

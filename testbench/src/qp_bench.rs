@@ -19,13 +19,15 @@ pub const SIZE: usize = 64 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
     bytes: Vec<u8>,
-    /// Ranges whose reads fail.
-    pub broken: Vec<std::ops::Range<u64>>,
+    broken: Vec<std::ops::Range<u64>>,
 }
 
 impl Host {
     fn new() -> Self {
-        Self { bytes: (0..SIZE).map(|i| (i * 7 + 13) as u8).collect(), broken: Vec::new() }
+        Self {
+            bytes: (0..SIZE).map(|i| (i * 7 + 13) as u8).collect(),
+            broken: Vec::new(),
+        }
     }
 
     fn at(&self, addr: u64, len: usize) -> std::ops::Range<usize> {
@@ -42,6 +44,17 @@ impl Host {
         self.bytes[range].copy_from_slice(bytes);
     }
 
+    /// From now on reads of these bytes fail, and of no others.
+    pub fn break_at(&mut self, addr: u64, len: u64) {
+        self.broken.clear();
+        self.broken.push(addr..addr + len);
+    }
+
+    /// All can be read again.
+    pub fn mend(&mut self) {
+        self.broken.clear();
+    }
+
     /// Whether a read of these bytes fails.
     pub fn is_broken(&self, addr: u64, len: usize) -> bool {
         self.broken.iter().any(|r| r.start < addr + len as u64 && addr < r.end)
@@ -49,7 +62,10 @@ impl Host {
 
     /// 32-bit numbers, as a QPN list has them.
     pub fn words(&self, addr: u64, n: usize) -> Vec<u32> {
-        self.bytes[self.at(addr, 4 * n)].chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect()
+        self.bytes[self.at(addr, 4 * n)]
+            .chunks_exact(4)
+            .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+            .collect()
     }
 }
 
@@ -98,7 +114,12 @@ pub struct RawChange {
 
 impl From<crate::model::qp::Change> for RawChange {
     fn from(c: crate::model::qp::Change) -> Self {
-        Self { index: c.index, epoch: c.epoch, state: c.state as u8, new_life: c.new_life }
+        Self {
+            index: c.index,
+            epoch: c.epoch,
+            state: c.state as u8,
+            new_life: c.new_life,
+        }
     }
 }
 
@@ -106,8 +127,18 @@ impl From<crate::model::qp::Change> for RawChange {
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)]
 pub enum Report {
-    Error { after: u64, source: usize, index: u32, epoch: u16, to_sqe: bool },
-    Drained { after: u64, index: u32, epoch: u16 },
+    Error {
+        after: u64,
+        source: usize,
+        index: u32,
+        epoch: u16,
+        to_sqe: bool,
+    },
+    Drained {
+        after: u64,
+        index: u32,
+        epoch: u16,
+    },
 }
 
 /// How the bench's host and data path behave.
@@ -122,7 +153,11 @@ pub struct Manners {
 }
 
 /// Answers at once, never stalls.
-pub const PROMPT: Manners = Manners { read_latency: 0, drain_latency: 1, stall_one_in: 0 };
+pub const PROMPT: Manners = Manners {
+    read_latency: 0,
+    drain_latency: 1,
+    stall_one_in: 0,
+};
 
 struct Beat {
     due: u64,
@@ -224,7 +259,14 @@ impl QpBench {
         self.write.clear();
         self.draining = false;
         self.drain_since = None;
-        for port in ["qp_cmd_valid_i", "qp_cpl_ready_i", "rd_rsp_valid_i", "qp_err_valid_i", "sq_drained_valid_i", "drain_ack_i"] {
+        for port in [
+            "qp_cmd_valid_i",
+            "qp_cpl_ready_i",
+            "rd_rsp_valid_i",
+            "qp_err_valid_i",
+            "sq_drained_valid_i",
+            "drain_ack_i",
+        ] {
             self.dut.set(port, 0);
         }
         self.dut.reset(3);
@@ -233,8 +275,16 @@ impl QpBench {
     }
 
     /// Tells which PDs and CQs exist, and the port's configuration.
-    pub fn configure(&mut self, pds: impl IntoIterator<Item = u16>, cqs: impl IntoIterator<Item = u16>, limits: &Limits) {
-        for (port, set) in [("pd_valid_i", pds.into_iter().collect::<Vec<_>>()), ("cq_valid_i", cqs.into_iter().collect())] {
+    pub fn configure(
+        &mut self,
+        pds: impl IntoIterator<Item = u16>,
+        cqs: impl IntoIterator<Item = u16>,
+        limits: &Limits,
+    ) {
+        for (port, set) in [
+            ("pd_valid_i", pds.into_iter().collect::<Vec<_>>()),
+            ("cq_valid_i", cqs.into_iter().collect()),
+        ] {
             let mut words = [0u32; 8];
             for n in set {
                 words[usize::from(n) / 32] |= 1 << (n % 32);
@@ -249,7 +299,7 @@ impl QpBench {
         self.noise ^= self.noise << 13;
         self.noise ^= self.noise >> 7;
         self.noise ^= self.noise << 17;
-        self.manners.stall_one_in != 0 && (self.noise >> 11) % self.manners.stall_one_in == 0
+        self.manners.stall_one_in != 0 && (self.noise >> 11).is_multiple_of(self.manners.stall_one_in)
     }
 
     /// One cycle of everything but the command port.
@@ -260,7 +310,11 @@ impl QpBench {
         self.dut.set("rd_rsp_valid_i", u64::from(rsp));
         if rsp {
             let beat = &self.beats[0];
-            let words: Vec<u32> = beat.data.chunks(4).map(|c| c.iter().rev().fold(0, |w, b| w << 8 | u32::from(*b))).collect();
+            let words: Vec<u32> = beat
+                .data
+                .chunks(4)
+                .map(|c| c.iter().rev().fold(0, |w, b| w << 8 | u32::from(*b)))
+                .collect();
             self.dut.set_wide("rd_rsp_data_i", &words);
             self.dut.set("rd_rsp_ctl_i", u64::from(beat.last) << 3 | beat.err);
         }
@@ -274,7 +328,11 @@ impl QpBench {
 
         // What is handed over in it.
         if rsp {
-            assert_eq!(self.dut.get("rd_rsp_ready_o"), 1, "the block has room for what it asked for");
+            assert_eq!(
+                self.dut.get("rd_rsp_ready_o"),
+                1,
+                "the block has room for what it asked for"
+            );
             self.beats.pop_front();
             self.delivered += 1;
         }
@@ -335,7 +393,12 @@ impl QpBench {
         let n = len.div_ceil(self.beat_bytes);
         for (i, data) in bytes.chunks(self.beat_bytes).enumerate() {
             let last = i + 1 == n;
-            self.beats.push_back(Beat { due, data: data.to_vec(), last, err: u64::from(last && broken) });
+            self.beats.push_back(Beat {
+                due,
+                data: data.to_vec(),
+                last,
+                err: u64::from(last && broken),
+            });
         }
     }
 
@@ -343,10 +406,20 @@ impl QpBench {
         let len = self.dut.get_bits("wr_hdr_o", 0, 16) as usize;
         let addr = self.dut.get_bits("wr_hdr_o", 16, 64);
         let left = len - self.write.len();
-        let bytes: Vec<u8> = self.dut.get_wide("wr_data_o").iter().flat_map(|w| w.to_le_bytes()).take(left).collect();
+        let bytes: Vec<u8> = self
+            .dut
+            .get_wide("wr_data_o")
+            .iter()
+            .flat_map(|w| w.to_le_bytes())
+            .take(left)
+            .collect();
         self.write.extend(bytes);
         let last = self.dut.get("wr_last_o") == 1;
-        assert_eq!(last, self.write.len() == len, "the last beat is the one that completes {len} bytes");
+        assert_eq!(
+            last,
+            self.write.len() == len,
+            "the last beat is the one that completes {len} bytes"
+        );
         if last {
             let bytes = std::mem::take(&mut self.write);
             self.host.write(addr, &bytes);
@@ -371,7 +444,11 @@ impl QpBench {
 
     /// Runs a command while the data path reports; the completion is not taken before all is reported.
     pub fn run_with(&mut self, cmd: &Command, reports: &[Report]) -> (RawCompletion, Times) {
-        let words: Vec<u32> = cmd.to_bytes().chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
+        let words: Vec<u32> = cmd
+            .to_bytes()
+            .chunks_exact(4)
+            .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+            .collect();
         self.dut.set_wide("qp_cmd_i", &words);
         self.dut.set("qp_cmd_valid_i", 1);
         self.wait("the command to be taken", 1 << 14, |b| b.dut.get("qp_cmd_ready_o") == 1);
@@ -425,7 +502,11 @@ impl QpBench {
 
     /// Starts a command without waiting for anything; for tests that look at what it waits for.
     pub fn start(&mut self, cmd: &Command) {
-        let words: Vec<u32> = cmd.to_bytes().chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
+        let words: Vec<u32> = cmd
+            .to_bytes()
+            .chunks_exact(4)
+            .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+            .collect();
         self.dut.set_wide("qp_cmd_i", &words);
         self.dut.set("qp_cmd_valid_i", 1);
         self.wait("the command to be taken", 1 << 14, |b| b.dut.get("qp_cmd_ready_o") == 1);
@@ -463,7 +544,13 @@ impl QpBench {
         self.dut.set("sq_drained_valid_i", 0);
         for r in reports {
             match *r {
-                Report::Error { source, index, epoch, to_sqe, .. } => {
+                Report::Error {
+                    source,
+                    index,
+                    epoch,
+                    to_sqe,
+                    ..
+                } => {
                     valid |= 1 << source;
                     let word = u64::from(index) << 17 | u64::from(epoch) << 1 | u64::from(to_sqe);
                     self.dut.set_bits("qp_err_i", 33 * source as u32, 33, word);

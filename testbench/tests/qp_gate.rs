@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `rnic_qp_gate` against the reference model: every edge of every type with the masks around its rule, every
 //! attribute at the ends of its range, and random requests.
+#![allow(clippy::unwrap_used)]
 
 use openrnic_sim::model::BlockModel;
 use openrnic_testbench::model::gate::{self, Attrs, Limits, Rule, State, Subject, Type, attr};
@@ -20,17 +21,36 @@ impl Gate {
             builder = builder.define(&cut);
         }
         let mut dut = builder.build().unwrap();
-        let limits = Limits { pkeys: [0xffff, 0, 0x8000, 0x0001, 0x8001, 0, 0, 0x7fff], mtu: 4, ..Limits::default() };
+        let limits = Limits {
+            pkeys: [0xffff, 0, 0x8000, 0x0001, 0x8001, 0, 0, 0x7fff],
+            mtu: 4,
+            ..Limits::default()
+        };
         set_port_cfg(&mut dut, &limits);
         Self { dut, limits, asked: 0 }
     }
 
     /// Asks the block and the model; they must agree.
-    fn ask(&mut self, type_code: u8, state: State, draining: bool, port: u8, request: &Attrs) -> Result<(), gate::Refusal> {
-        let subject = Subject { qp_type: Type::from_code(type_code), state, draining, port };
+    fn ask(
+        &mut self,
+        type_code: u8,
+        state: State,
+        draining: bool,
+        port: u8,
+        request: &Attrs,
+    ) -> Result<(), gate::Refusal> {
+        let subject = Subject {
+            qp_type: Type::from_code(type_code),
+            state,
+            draining,
+            port,
+        };
         let expected = gate::check(&subject, request, &self.limits);
-        let words: Vec<u32> =
-            request.to_bytes().chunks_exact(4).map(|c| u32::from_le_bytes(c.try_into().unwrap())).collect();
+        let words: Vec<u32> = request
+            .to_bytes()
+            .chunks_exact(4)
+            .map(|c| u32::from_le_bytes(c.try_into().unwrap()))
+            .collect();
         self.dut.set("qp_type_i", u64::from(type_code));
         self.dut.set("state_i", state as u64);
         self.dut.set("draining_i", u64::from(draining));
@@ -118,22 +138,128 @@ fn every_value_at_the_ends_of_its_range() {
     let mut gate = Gate::new();
     // Each attribute alone on top of an edge that takes it, with values around its bound.
     type Set = fn(&mut Attrs, u32);
-    let cases: [(u32, Type, State, State, Set, &[u32]); 15] = [
-        (attr::PKEY_INDEX, Type::Rc, State::Init, State::Init, |a, v| a.pkey_index = v as u16, &[0, 1, 2, 3, 4, 6, 7, 8, 9, 16, 0x100, 0xffff]),
-        (attr::PORT, Type::Rc, State::Init, State::Init, |a, v| a.port = v as u8, &[0, 1, 2, 3, 0x81, 0xff]),
-        (attr::ACCESS_FLAGS, Type::Rc, State::Init, State::Init, |a, v| a.access_flags = v as u8, &[0, 1, 2, 4, 8, 15]),
-        (attr::QKEY, Type::Ud, State::Init, State::Init, |a, v| a.qkey = v, &[0, 0x8000_0000, u32::MAX]),
-        (attr::PATH_MTU, Type::Rc, State::Init, State::Rtr, |a, v| a.path_mtu = v as u8, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 0x84, 0xff]),
-        (attr::RQ_PSN, Type::Rc, State::Init, State::Rtr, |a, v| a.rq_psn = v, &[0, 0xff_ffff, 0x100_0000, 0x8000_0000]),
-        (attr::DEST_QPN, Type::Rc, State::Init, State::Rtr, |a, v| a.dest_qpn = v, &[0, 0xff_ffff, 0x100_0000, 0x8000_0000]),
-        (attr::MAX_DEST_RD_ATOMIC, Type::Rc, State::Init, State::Rtr, |a, v| a.max_dest_rd_atomic = v as u8, &[0, 1, 16, 17, 128, 255]),
-        (attr::MIN_RNR_TIMER, Type::Rc, State::Init, State::Rtr, |a, v| a.min_rnr_timer = v as u8, &[0, 31, 32, 64, 255]),
-        (attr::TIMEOUT, Type::Rc, State::Rtr, State::Rts, |a, v| a.timeout = v as u8, &[0, 31, 32, 255]),
-        (attr::RETRY_CNT, Type::Rc, State::Rtr, State::Rts, |a, v| a.retry_cnt = v as u8, &[0, 7, 8, 255]),
-        (attr::RNR_RETRY, Type::Rc, State::Rtr, State::Rts, |a, v| a.rnr_retry = v as u8, &[0, 7, 8, 255]),
-        (attr::MAX_QP_RD_ATOMIC, Type::Rc, State::Rtr, State::Rts, |a, v| a.max_rd_atomic = v as u8, &[0, 16, 17, 255]),
-        (attr::SQ_PSN, Type::Rc, State::Rtr, State::Rts, |a, v| a.sq_psn = v, &[0, 0xff_ffff, 0x100_0000, u32::MAX]),
-        (attr::PATH_MIG_STATE, Type::Rc, State::Rtr, State::Rts, |a, v| a.path_mig_state = v as u8, &[0, 1, 2, 3]),
+    type Case = (u32, Type, State, State, Set, &'static [u32]);
+    let cases: [Case; 15] = [
+        (
+            attr::PKEY_INDEX,
+            Type::Rc,
+            State::Init,
+            State::Init,
+            |a, v| a.pkey_index = v as u16,
+            &[0, 1, 2, 3, 4, 6, 7, 8, 9, 16, 0x100, 0xffff],
+        ),
+        (
+            attr::PORT,
+            Type::Rc,
+            State::Init,
+            State::Init,
+            |a, v| a.port = v as u8,
+            &[0, 1, 2, 3, 0x81, 0xff],
+        ),
+        (
+            attr::ACCESS_FLAGS,
+            Type::Rc,
+            State::Init,
+            State::Init,
+            |a, v| a.access_flags = v as u8,
+            &[0, 1, 2, 4, 8, 15],
+        ),
+        (
+            attr::QKEY,
+            Type::Ud,
+            State::Init,
+            State::Init,
+            |a, v| a.qkey = v,
+            &[0, 0x8000_0000, u32::MAX],
+        ),
+        (
+            attr::PATH_MTU,
+            Type::Rc,
+            State::Init,
+            State::Rtr,
+            |a, v| a.path_mtu = v as u8,
+            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 0x84, 0xff],
+        ),
+        (
+            attr::RQ_PSN,
+            Type::Rc,
+            State::Init,
+            State::Rtr,
+            |a, v| a.rq_psn = v,
+            &[0, 0xff_ffff, 0x100_0000, 0x8000_0000],
+        ),
+        (
+            attr::DEST_QPN,
+            Type::Rc,
+            State::Init,
+            State::Rtr,
+            |a, v| a.dest_qpn = v,
+            &[0, 0xff_ffff, 0x100_0000, 0x8000_0000],
+        ),
+        (
+            attr::MAX_DEST_RD_ATOMIC,
+            Type::Rc,
+            State::Init,
+            State::Rtr,
+            |a, v| a.max_dest_rd_atomic = v as u8,
+            &[0, 1, 16, 17, 128, 255],
+        ),
+        (
+            attr::MIN_RNR_TIMER,
+            Type::Rc,
+            State::Init,
+            State::Rtr,
+            |a, v| a.min_rnr_timer = v as u8,
+            &[0, 31, 32, 64, 255],
+        ),
+        (
+            attr::TIMEOUT,
+            Type::Rc,
+            State::Rtr,
+            State::Rts,
+            |a, v| a.timeout = v as u8,
+            &[0, 31, 32, 255],
+        ),
+        (
+            attr::RETRY_CNT,
+            Type::Rc,
+            State::Rtr,
+            State::Rts,
+            |a, v| a.retry_cnt = v as u8,
+            &[0, 7, 8, 255],
+        ),
+        (
+            attr::RNR_RETRY,
+            Type::Rc,
+            State::Rtr,
+            State::Rts,
+            |a, v| a.rnr_retry = v as u8,
+            &[0, 7, 8, 255],
+        ),
+        (
+            attr::MAX_QP_RD_ATOMIC,
+            Type::Rc,
+            State::Rtr,
+            State::Rts,
+            |a, v| a.max_rd_atomic = v as u8,
+            &[0, 16, 17, 255],
+        ),
+        (
+            attr::SQ_PSN,
+            Type::Rc,
+            State::Rtr,
+            State::Rts,
+            |a, v| a.sq_psn = v,
+            &[0, 0xff_ffff, 0x100_0000, u32::MAX],
+        ),
+        (
+            attr::PATH_MIG_STATE,
+            Type::Rc,
+            State::Rtr,
+            State::Rts,
+            |a, v| a.path_mig_state = v as u8,
+            &[0, 1, 2, 3],
+        ),
     ];
     for (bit, t, from, to, set, values) in cases {
         let (mut ok, mut bad) = (0, 0);
@@ -168,12 +294,21 @@ fn an_address_vector_is_global_from_a_gid_of_the_qps_own_port() {
         (true, 0, 1, 0, false),
         (true, 0, 0, 0, false),
     ] {
-        let request =
-            Attrs { mask: attr::STATE | required, is_global, sgid_index: sgid, av_port, ..good(State::Rtr) };
+        let request = Attrs {
+            mask: attr::STATE | required,
+            is_global,
+            sgid_index: sgid,
+            av_port,
+            ..good(State::Rtr)
+        };
         let answer = gate.ask(Type::Rc as u8, State::Init, false, own_port, &request);
         assert_eq!(answer.is_ok(), fits);
         // With PORT in the same request that is the port it must match.
-        let request = Attrs { mask: attr::PORT | attr::AV, port: own_port, ..request };
+        let request = Attrs {
+            mask: attr::PORT | attr::AV,
+            port: own_port,
+            ..request
+        };
         let _ = gate.ask(Type::Rc as u8, State::Sqd, false, 1, &request);
     }
 }
@@ -186,9 +321,17 @@ fn a_path_mtu_beyond_the_ports_is_a_bad_value() {
         gate.limits.mtu = port_mtu;
         set_port_cfg(&mut gate.dut, &gate.limits.clone());
         for path_mtu in 0..=8 {
-            let request = Attrs { mask: attr::STATE | required, path_mtu, ..good(State::Rtr) };
+            let request = Attrs {
+                mask: attr::STATE | required,
+                path_mtu,
+                ..good(State::Rtr)
+            };
             let answer = gate.ask(Type::Uc as u8, State::Init, false, 1, &request);
-            assert_eq!(answer.is_ok(), (1..=5).contains(&path_mtu) && path_mtu <= port_mtu, "{path_mtu} of {port_mtu}");
+            assert_eq!(
+                answer.is_ok(),
+                (1..=5).contains(&path_mtu) && path_mtu <= port_mtu,
+                "{path_mtu} of {port_mtu}"
+            );
         }
     }
 }
@@ -198,7 +341,11 @@ fn cur_state_must_be_the_qps_own() {
     let mut gate = Gate::new();
     for from in State::ALL {
         for cur in 0..8 {
-            let request = Attrs { mask: attr::STATE | attr::CUR_STATE, cur_qp_state: cur, ..good(State::Rts) };
+            let request = Attrs {
+                mask: attr::STATE | attr::CUR_STATE,
+                cur_qp_state: cur,
+                ..good(State::Rts)
+            };
             let answer = gate.ask(Type::Ud as u8, from, false, 1, &request);
             if cur != from as u8 {
                 assert_eq!(answer.unwrap_err().rule, Rule::WrongCurState);
@@ -211,20 +358,33 @@ fn cur_state_must_be_the_qps_own() {
 fn while_draining_only_err_and_reset() {
     let mut gate = Gate::new();
     for next in 0..8 {
-        let request = Attrs { mask: attr::STATE, qp_state: next, ..Attrs::default() };
+        let request = Attrs {
+            mask: attr::STATE,
+            qp_state: next,
+            ..Attrs::default()
+        };
         let answer = gate.ask(Type::Rc as u8, State::Sqd, true, 1, &request);
         assert_eq!(answer.is_ok(), next == 0 || next == 6, "{next}");
         if next == 3 || next == 4 {
             assert_eq!(answer.unwrap_err().rule, Rule::Draining);
         }
     }
-    assert_eq!(gate.ask(Type::Rc as u8, State::Sqd, true, 1, &Attrs::default()).unwrap_err().rule, Rule::Draining);
+    assert_eq!(
+        gate.ask(Type::Rc as u8, State::Sqd, true, 1, &Attrs::default())
+            .unwrap_err()
+            .rule,
+        Rule::Draining
+    );
 }
 
 #[test]
 fn the_first_rule_in_order_refuses_and_the_lowest_bad_attribute_is_named() {
     let mut gate = Gate::new();
-    let mut request = Attrs { mask: attr::STATE | attr::CUR_STATE | attr::CAP, cur_qp_state: 6, ..good(State::Rts) };
+    let mut request = Attrs {
+        mask: attr::STATE | attr::CUR_STATE | attr::CAP,
+        cur_qp_state: 6,
+        ..good(State::Rts)
+    };
     let mut ask = |r: &Attrs| gate.ask(Type::Rc as u8, State::Rtr, false, 1, r).unwrap_err();
     assert_eq!(ask(&request).rule, Rule::WrongCurState);
     request.cur_qp_state = State::Rtr as u8;
@@ -246,7 +406,10 @@ fn the_first_rule_in_order_refuses_and_the_lowest_bad_attribute_is_named() {
 
 #[test]
 fn random_requests_are_answered_as_by_the_model() {
-    let seed = std::env::var("OPENRNIC_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    let seed = std::env::var("OPENRNIC_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(1);
     println!("OPENRNIC_SEED={seed}");
     let mut gate = Gate::new();
     let mut rng = openrnic_testbench::qp_bench::Random::new(seed);

@@ -48,7 +48,15 @@ pub enum State {
 
 impl State {
     /// All of them, in the order of their values.
-    pub const ALL: [Self; 7] = [Self::Reset, Self::Init, Self::Rtr, Self::Rts, Self::Sqd, Self::Sqe, Self::Err];
+    pub const ALL: [Self; 7] = [
+        Self::Reset,
+        Self::Init,
+        Self::Rtr,
+        Self::Rts,
+        Self::Sqd,
+        Self::Sqe,
+        Self::Err,
+    ];
 
     /// The state of that value; there is none of 7.
     pub fn from_code(code: u8) -> Option<Self> {
@@ -74,7 +82,15 @@ pub enum Type {
 impl Type {
     /// All of them.
     pub const ALL: [Self; 9] = [
-        Self::Gsi, Self::Rc, Self::Uc, Self::Ud, Self::Dci, Self::Dct, Self::RawPacket, Self::XrcIni, Self::XrcTgt,
+        Self::Gsi,
+        Self::Rc,
+        Self::Uc,
+        Self::Ud,
+        Self::Dci,
+        Self::Dct,
+        Self::RawPacket,
+        Self::XrcIni,
+        Self::XrcTgt,
     ];
 
     /// The type of that code.
@@ -98,7 +114,10 @@ pub fn edge(qp_type: Type, from: State, to: State) -> Option<Edge> {
     use Type::*;
     // Everything goes to RESET, everything but RESET to ERR, with no attribute. A DC target does neither.
     if to == Reset || (to == Err && from != Reset) {
-        return (qp_type != Dct).then_some(Edge { required: 0, optional: 0 });
+        return (qp_type != Dct).then_some(Edge {
+            required: 0,
+            optional: 0,
+        });
     }
     let alt = ALT_PATH | ACCESS_FLAGS | PATH_MIG_STATE; // of connected types, once they are connected
     let (required, optional) = match (from, to, qp_type) {
@@ -128,12 +147,18 @@ pub fn edge(qp_type: Type, from: State, to: State) -> Option<Edge> {
             TIMEOUT | RETRY_CNT | RNR_RETRY | SQ_PSN | MAX_QP_RD_ATOMIC,
             CUR_STATE | alt | MIN_RNR_TIMER,
         ),
-        (Rtr, Rts, XrcIni) => (TIMEOUT | RETRY_CNT | RNR_RETRY | SQ_PSN | MAX_QP_RD_ATOMIC, CUR_STATE | alt),
+        (Rtr, Rts, XrcIni) => (
+            TIMEOUT | RETRY_CNT | RNR_RETRY | SQ_PSN | MAX_QP_RD_ATOMIC,
+            CUR_STATE | alt,
+        ),
         (Rtr, Rts, Uc) => (SQ_PSN, CUR_STATE | alt),
         (Rtr, Rts, Ud | Gsi) => (SQ_PSN, CUR_STATE | QKEY),
         (Rtr, Rts, XrcTgt) => (TIMEOUT | SQ_PSN, CUR_STATE | alt | MIN_RNR_TIMER),
         (Rtr, Rts, RawPacket) => (0, RATE_LIMIT),
-        (Rtr, Rts, Dci) => (TIMEOUT | RETRY_CNT | RNR_RETRY | MAX_QP_RD_ATOMIC | SQ_PSN, MIN_RNR_TIMER),
+        (Rtr, Rts, Dci) => (
+            TIMEOUT | RETRY_CNT | RNR_RETRY | MAX_QP_RD_ATOMIC | SQ_PSN,
+            MIN_RNR_TIMER,
+        ),
 
         (Rts, Rts, Rc | XrcTgt) | (Sqd, Rts, Rc | XrcTgt) => (0, CUR_STATE | alt | MIN_RNR_TIMER),
         (Rts, Rts, Uc | XrcIni) | (Sqd, Rts, Uc | XrcIni) => (0, CUR_STATE | alt),
@@ -147,14 +172,26 @@ pub fn edge(qp_type: Type, from: State, to: State) -> Option<Edge> {
 
         (Sqd, Sqd, Rc) => (
             0,
-            PORT | AV | TIMEOUT | RETRY_CNT | RNR_RETRY | MAX_QP_RD_ATOMIC | MAX_DEST_RD_ATOMIC | PKEY_INDEX | MIN_RNR_TIMER | alt,
+            PORT | AV
+                | TIMEOUT
+                | RETRY_CNT
+                | RNR_RETRY
+                | MAX_QP_RD_ATOMIC
+                | MAX_DEST_RD_ATOMIC
+                | PKEY_INDEX
+                | MIN_RNR_TIMER
+                | alt,
         ),
         (Sqd, Sqd, Uc) => (0, AV | PKEY_INDEX | alt),
         (Sqd, Sqd, Ud | Gsi) => (0, PKEY_INDEX | QKEY),
-        (Sqd, Sqd, XrcIni) => {
-            (0, PORT | AV | TIMEOUT | RETRY_CNT | RNR_RETRY | MAX_QP_RD_ATOMIC | PKEY_INDEX | alt)
-        }
-        (Sqd, Sqd, XrcTgt) => (0, PORT | AV | TIMEOUT | MAX_DEST_RD_ATOMIC | PKEY_INDEX | MIN_RNR_TIMER | alt),
+        (Sqd, Sqd, XrcIni) => (
+            0,
+            PORT | AV | TIMEOUT | RETRY_CNT | RNR_RETRY | MAX_QP_RD_ATOMIC | PKEY_INDEX | alt,
+        ),
+        (Sqd, Sqd, XrcTgt) => (
+            0,
+            PORT | AV | TIMEOUT | MAX_DEST_RD_ATOMIC | PKEY_INDEX | MIN_RNR_TIMER | alt,
+        ),
         (Sqd, Sqd, RawPacket) => (0, 0),
 
         (Sqe, Rts, Rc | XrcIni | XrcTgt | RawPacket) => (0, 0),
@@ -301,7 +338,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { ports: 1, gids: 16, mtu: 5, pkeys: [0xffff, 0, 0, 0, 0, 0, 0, 0], rd_atomic: 16 }
+        Self {
+            ports: 1,
+            gids: 16,
+            mtu: 5,
+            pkeys: [0xffff, 0, 0, 0, 0, 0, 0, 0],
+            rd_atomic: 16,
+        }
     }
 }
 
@@ -359,7 +402,11 @@ pub fn check(qp: &Subject, request: &Attrs, limits: &Limits) -> Result<(), Refus
     if request.has(CUR_STATE) && request.cur_qp_state != qp.state as u8 {
         return refuse(Rule::WrongCurState, 0);
     }
-    let next = if request.has(STATE) { State::from_code(request.qp_state) } else { Some(qp.state) };
+    let next = if request.has(STATE) {
+        State::from_code(request.qp_state)
+    } else {
+        Some(qp.state)
+    };
     let way = match (qp.qp_type, next) {
         (Some(qp_type), Some(next)) => edge(qp_type, qp.state, next),
         _ => None,
@@ -389,7 +436,10 @@ pub fn check(qp: &Subject, request: &Attrs, limits: &Limits) -> Result<(), Refus
 fn value_ok(bit: u32, qp: &Subject, r: &Attrs, limits: &Limits) -> bool {
     let is_port = |p: u8| (1..=limits.ports).contains(&p);
     match bit {
-        PKEY_INDEX => limits.pkeys.get(usize::from(r.pkey_index)).is_some_and(|key| key & 0x7fff != 0),
+        PKEY_INDEX => limits
+            .pkeys
+            .get(usize::from(r.pkey_index))
+            .is_some_and(|key| key & 0x7fff != 0),
         PORT => is_port(r.port),
         AV => {
             let own_port = if r.has(PORT) { r.port } else { qp.port };

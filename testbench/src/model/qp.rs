@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::gate::{self, Attrs, Limits, Refusal, State, Subject, Type, attr};
+use super::gate::{self, Attrs, Limits, Refusal, Rule, State, Subject, Type, attr};
 
 /// QP commands, by the device's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,9 +78,28 @@ impl Command {
     /// A command with every other field zero and a count of 1.
     pub fn new(op: Op) -> Self {
         Self {
-            op, flags: 0, tag: 0, handle: 0, count: 1, qp_type: 0, align_log2: 0, pd: 0, send_cq: 0, recv_cq: 0, srq: 0, uar: 0,
-            log_sq: 0, log_rq: 0, log_sq_stride: 0, log_rq_stride: 0, sq_base: 0, rq_base: 0, sq_pitch: 0, rq_pitch: 0,
-            list_addr: 0, attr_addr: 0,
+            op,
+            flags: 0,
+            tag: 0,
+            handle: 0,
+            count: 1,
+            qp_type: 0,
+            align_log2: 0,
+            pd: 0,
+            send_cq: 0,
+            recv_cq: 0,
+            srq: 0,
+            uar: 0,
+            log_sq: 0,
+            log_rq: 0,
+            log_sq_stride: 0,
+            log_rq_stride: 0,
+            sq_base: 0,
+            rq_base: 0,
+            sq_pitch: 0,
+            rq_pitch: 0,
+            list_addr: 0,
+            attr_addr: 0,
         }
     }
 
@@ -222,7 +241,15 @@ pub struct Params {
 
 impl Default for Params {
     fn default() -> Self {
-        Self { log_table: 10, gen_bits: 14, cqs: 256, pds: 256, uars: 32, max_sq_stride: 3, max_rq_stride: 4 }
+        Self {
+            log_table: 10,
+            gen_bits: 14,
+            cqs: 256,
+            pds: 256,
+            uars: 32,
+            max_sq_stride: 3,
+            max_rq_stride: 4,
+        }
     }
 }
 
@@ -255,9 +282,26 @@ impl QpEngine {
     /// As after power-up and the first reset.
     pub fn new(params: Params) -> Self {
         let blank = Qp {
-            valid: false, used: false, generation: 0, epoch: 0, state: State::Reset, draining: false, qp_type: 0, sig_all: false,
-            uar: 0, log_sq: 0, log_rq: 0, log_sq_stride: 0, log_rq_stride: 0, pd: 0, send_cq: None, recv_cq: None, srq: 0,
-            sq_base: 0, rq_base: 0, attrs: Attrs::default(),
+            valid: false,
+            used: false,
+            generation: 0,
+            epoch: 0,
+            state: State::Reset,
+            draining: false,
+            qp_type: 0,
+            sig_all: false,
+            uar: 0,
+            log_sq: 0,
+            log_rq: 0,
+            log_sq_stride: 0,
+            log_rq_stride: 0,
+            pd: 0,
+            send_cq: None,
+            recv_cq: None,
+            srq: 0,
+            sq_base: 0,
+            rq_base: 0,
+            attrs: Attrs::default(),
         };
         let mut engine = Self {
             params,
@@ -302,7 +346,10 @@ impl QpEngine {
 
     /// Numbers of all QPs, by index.
     pub fn qpns(&self) -> Vec<u32> {
-        (0..self.len() as u32).filter(|i| self.entry(*i).valid).map(|i| self.qpn(i)).collect()
+        (0..self.len() as u32)
+            .filter(|i| self.entry(*i).valid)
+            .map(|i| self.qpn(i))
+            .collect()
     }
 
     /// The index of a QP that exists under this number.
@@ -330,7 +377,12 @@ impl QpEngine {
             (_, true) => return None,
         };
         qp.draining = false;
-        Some(Change { index, epoch, state: qp.state, new_life: false })
+        Some(Change {
+            index,
+            epoch,
+            state: qp.state,
+            new_life: false,
+        })
     }
 
     /// The send queue has come to rest in that life. Returns the change, and whether an event is due.
@@ -340,13 +392,29 @@ impl QpEngine {
             return None;
         }
         qp.draining = false;
-        Some((Change { index, epoch, state: State::Sqd, new_life: false }, qp.attrs.en_sqd_async_notify))
+        Some((
+            Change {
+                index,
+                epoch,
+                state: State::Sqd,
+                new_life: false,
+            },
+            qp.attrs.en_sqd_async_notify,
+        ))
     }
 
     /// Carries out a command.
     pub fn execute(&mut self, cmd: &Command, memory: &impl HostMemory) -> Outcome {
         let mut out = Outcome {
-            completion: Completion { status: Status::Ok, rule: 0, handle: 0, count: 0, offender: 0, detail: 0, offender_index: 0 },
+            completion: Completion {
+                status: Status::Ok,
+                rule: 0,
+                handle: 0,
+                count: 0,
+                offender: 0,
+                detail: 0,
+                offender_index: 0,
+            },
             writes: Vec::new(),
             refs: Vec::new(),
             changes: Vec::new(),
@@ -393,7 +461,7 @@ impl QpEngine {
         {
             return bad(8);
         }
-        let aligned = |addr: u64| addr % 64 == 0;
+        let aligned = |addr: u64| addr.is_multiple_of(64);
         if !cmd.creates() {
             if cmd.has(flag::LIST) && !aligned(cmd.list_addr) {
                 return bad(48);
@@ -403,7 +471,9 @@ impl QpEngine {
             }
             return Ok(());
         }
-        let Some(qp_type) = Type::from_code(cmd.qp_type) else { return bad(11) };
+        let Some(qp_type) = Type::from_code(cmd.qp_type) else {
+            return bad(11);
+        };
         if qp_type == Type::Gsi && !cmd.has(flag::REQUESTED) {
             return bad(11);
         }
@@ -415,7 +485,8 @@ impl QpEngine {
         }
         if cmd.has(flag::REQUESTED) {
             let index = cmd.handle as usize % self.len();
-            let fits = u64::from(cmd.handle) < 1 << (self.params.log_table + self.params.gen_bits) && cmd.handle != 0xff_ffff;
+            let fits =
+                u64::from(cmd.handle) < 1 << (self.params.log_table + self.params.gen_bits) && cmd.handle != 0xff_ffff;
             let gsi = cmd.handle == 1;
             if !fits || index == 0 || (index == 1 && !gsi) || gsi != (qp_type == Type::Gsi) {
                 return bad(4);
@@ -443,10 +514,10 @@ impl QpEngine {
         if !aligned(cmd.rq_base) {
             return bad(32);
         }
-        if cmd.count > 1 && cmd.sq_pitch % 64 != 0 {
+        if cmd.count > 1 && !cmd.sq_pitch.is_multiple_of(64) {
             return bad(40);
         }
-        if cmd.count > 1 && cmd.rq_pitch % 64 != 0 {
+        if cmd.count > 1 && !cmd.rq_pitch.is_multiple_of(64) {
             return bad(44);
         }
         if !cmd.has(flag::CONTIGUOUS) && (!aligned(cmd.list_addr) || (cmd.list_addr == 0 && cmd.count > 1)) {
@@ -461,15 +532,32 @@ impl QpEngine {
     // ------------------------------------------------------------ CREATE, INSTALL
 
     fn create(&mut self, cmd: &Command, memory: &impl HostMemory, out: &mut Outcome) -> Result<(), Refused> {
-        let Some(qp_type) = Type::from_code(cmd.qp_type) else { return Err(plain(Status::BadParam)) };
+        let Some(qp_type) = Type::from_code(cmd.qp_type) else {
+            return Err(plain(Status::BadParam));
+        };
         let mut record = None;
         if cmd.op == Op::Install {
             let attrs = read_record(memory, cmd.attr_addr).ok_or(plain(Status::DmaError))?;
             if attrs.reserved {
                 return Err(plain(Status::ReservedSet));
             }
-            let fresh = Subject { qp_type: Some(qp_type), state: State::Reset, draining: false, port: 0 };
-            gate::check(&fresh, &attrs, &self.limits).map_err(|r| (Status::GateRefused, Some(r), 0, 0, 0))?;
+            let fresh = Subject {
+                qp_type: Some(qp_type),
+                state: State::Reset,
+                draining: false,
+                port: 0,
+            };
+            // INSTALL is the way to INIT and to nowhere else.
+            let to_init = attrs.has(attr::STATE) && attrs.qp_state == State::Init as u8;
+            let verdict = match gate::check(&fresh, &attrs, &self.limits) {
+                Err(r) if r.rule == Rule::WrongCurState || to_init => Err(r),
+                Ok(()) if to_init => Ok(()),
+                _ => Err(Refusal {
+                    rule: Rule::IllegalEdge,
+                    detail: 0,
+                }),
+            };
+            verdict.map_err(|r| (Status::GateRefused, Some(r), 0, 0, 0))?;
             record = Some(attrs);
         }
 
@@ -492,7 +580,11 @@ impl QpEngine {
                 .find(|s| s + count <= self.len() && (*s..s + count).all(|i| self.is_free(i)))
                 .ok_or(plain(Status::NoResources))?;
             let range = start..start + count;
-            let newest = self.table[range.clone()].iter().filter(|qp| qp.used).map(|qp| qp.generation).max();
+            let newest = self.table[range.clone()]
+                .iter()
+                .filter(|qp| qp.used)
+                .map(|qp| qp.generation)
+                .max();
             let generation = newest.map_or(0, |g| g + 1);
             let last = generation << self.params.log_table | (range.end as u32 - 1);
             if generation > mask || last == 0xff_ffff {
@@ -546,10 +638,20 @@ impl QpEngine {
             if let Some(record) = &record {
                 transition(qp, record);
             }
-            out.changes.push(Change { index: *index, epoch: qp.epoch, state: qp.state, new_life: true });
+            out.changes.push(Change {
+                index: *index,
+                epoch: qp.epoch,
+                state: qp.state,
+                new_life: true,
+            });
             numbers.extend(self.qpn(*index).to_le_bytes());
         }
-        out.refs.push(RefChange { n: count as i32, pd: cmd.pd, send_cq, recv_cq });
+        out.refs.push(RefChange {
+            n: count as i32,
+            pd: cmd.pd,
+            send_cq,
+            recv_cq,
+        });
         out.completion.handle = self.qpn(places[0].0);
         if !cmd.has(flag::CONTIGUOUS) && cmd.list_addr != 0 {
             out.writes.push((cmd.list_addr, numbers));
@@ -591,7 +693,10 @@ impl QpEngine {
                 out.completion.handle = qpn;
             }
             let beyond = !cmd.has(flag::LIST) && cmd.handle as usize % self.len() + k >= self.len();
-            let index = self.find(qpn).filter(|_| !beyond).ok_or(at(Status::BadHandle, qpn, k))?;
+            let index = self
+                .find(qpn)
+                .filter(|_| !beyond)
+                .ok_or(at(Status::BadHandle, qpn, k))?;
             if seen.insert(index, k).is_some() {
                 return Err(at(Status::Duplicate, qpn, k));
             }
@@ -627,14 +732,24 @@ impl QpEngine {
             if cmd.op == Op::Destroy {
                 qp.valid = false;
                 begin_life(qp);
-                out.refs.push(RefChange { n: -1, pd: qp.pd, send_cq: qp.send_cq, recv_cq: qp.recv_cq });
+                out.refs.push(RefChange {
+                    n: -1,
+                    pd: qp.pd,
+                    send_cq: qp.send_cq,
+                    recv_cq: qp.recv_cq,
+                });
             } else {
                 let request = &attrs[if records { k } else { 0 }];
                 new_life = request.has(attr::STATE) && request.qp_state == State::Reset as u8;
                 transition(qp, request);
             }
             out.drained |= new_life;
-            out.changes.push(Change { index, epoch: qp.epoch, state: qp.state, new_life });
+            out.changes.push(Change {
+                index,
+                epoch: qp.epoch,
+                state: qp.state,
+                new_life,
+            });
         }
         Ok(())
     }
@@ -698,7 +813,11 @@ fn read_record(memory: &impl HostMemory, addr: u64) -> Option<Attrs> {
 fn transition(qp: &mut Qp, r: &Attrs) {
     use attr::*;
     let from = qp.state;
-    let to = if r.has(STATE) { State::from_code(r.qp_state).unwrap_or(from) } else { from };
+    let to = if r.has(STATE) {
+        State::from_code(r.qp_state).unwrap_or(from)
+    } else {
+        from
+    };
     if r.has(STATE) && to == State::Reset {
         begin_life(qp);
     }
