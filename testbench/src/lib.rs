@@ -6,3 +6,4 @@ pub mod model;
 pub mod qp_bench;
 pub mod qp_pair;
 pub mod wire;
+pub mod wire_bench;
