@@ -176,7 +176,7 @@ module rnic_core
 
   rnic_ctrl #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .ClkPeriodPs(ClkPeriodPs),
-      .NumMrPort(4), .NumCqe(2), .NumEqe(3)
+      .DmaTags(DmaTags), .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumMrPort(4), .NumCqe(2), .NumEqe(3)
   ) u_ctrl (
       .clk_i, .rst_i,
       .enable_i(enable), .force_fatal_i(force_fatal), .bus_master_en_i, .cycles_i(cycles),

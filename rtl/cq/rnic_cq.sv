@@ -67,16 +67,22 @@ module rnic_cq
   logic only_q[NumCq];                       // solicited completions only
   logic [7:0] uar_q[NumCq];
 
-  // ---------------------------------------------------------------- create
-  logic set_fire;
-  assign set_ready_o = state_q == Idle && !db2_valid_q;
-  assign set_fire    = set_valid_i && set_ready_o;
+  typedef enum logic [2:0] {
+    Idle,    // nothing under way
+    Look,    // context is read
+    Write,   // CQE goes out
+    Decide,  // fire?
+    Event    // EQE is asked for
+  } state_e;
+  state_e state_q;
 
-  // ---------------------------------------------------------------- doorbell, one stage
+  // ---------------------------------------------------------------- create and doorbell, one stage
   logic db2_valid_q, db_ok, db_live, db_page, db_range;
   cq_db_t db2_q;
   logic [CqW-1:0] db_cq;
-  logic kick_valid;
+  logic kick_valid, set_fire;
+  assign set_ready_o = state_q == Idle && !db2_valid_q;
+  assign set_fire    = set_valid_i && set_ready_o;
   assign db_cq    = CqW'(db2_q.db.cqn);
   assign db_live  = db2_q.db.cqn < 24'(NumCq) && valid_q[db_cq];
   assign db_page  = uar_q[db_cq] == db2_q.uar;
@@ -106,14 +112,6 @@ module rnic_cq
   );
 
   // ---------------------------------------------------------------- CQE writer
-  typedef enum logic [2:0] {
-    Idle,    // nothing under way
-    Look,    // context is read
-    Write,   // CQE goes out
-    Decide,  // fire?
-    Event    // EQE is asked for
-  } state_e;
-  state_e state_q;
   logic [NumReq-1:0] grant;
   logic [ReqW-1:0] pick;
   logic take, live, full, armed, sent, wr_start, wr_busy;

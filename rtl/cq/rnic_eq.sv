@@ -21,7 +21,10 @@ module rnic_eq
     input  logic [63:0] base_i,
     output logic [NUM_EQ-1:0] valid_o,
     input  logic db_valid_i,
+    // (reserved bits)
+    // verilator lint_off UNUSEDSIGNAL
     input  db_eq_t db_i,
+    // verilator lint_on UNUSEDSIGNAL
     input  logic [NumReq-1:0] req_valid_i,
     output logic [NumReq-1:0] req_ready_o,
     input  eqe_req_t [NumReq-1:0] req_i,

@@ -89,18 +89,17 @@ module rnic_cmd_exec
   } state_e;
   state_e state_q;
   logic [511:0] cmd_q;
+  // (of each layout, only the fields that are judged here)
+  // verilator lint_off UNUSEDSIGNAL
   cmd_header_t h;
   cmd_port_t c_port;
-  cmd_gid_t c_gid;
-  cmd_pkey_t c_pkey;
   cmd_out_t c_out;
+  // verilator lint_on UNUSEDSIGNAL
   cmd_mr_t c_mr;
   cmd_cq_t c_cq;
   cmd_eq_t c_eq;
   assign h      = cmd_header_t'(cmd_q);
   assign c_port = cmd_port_t'(cmd_q);
-  assign c_gid  = cmd_gid_t'(cmd_q);
-  assign c_pkey = cmd_pkey_t'(cmd_q);
   assign c_out  = cmd_out_t'(cmd_q);
   assign c_mr   = cmd_mr_t'(cmd_q);
   assign c_cq   = cmd_cq_t'(cmd_q);

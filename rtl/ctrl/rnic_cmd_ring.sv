@@ -59,14 +59,16 @@ module rnic_cmd_ring
   assign rd_rsp_ready_o = 1'b1;
 
   logic fire, rsp_end, take, full_cmd;
-  logic [511:0] gather_q, gather;
+  logic [511:0] gather;
   logic [BeatW-1:0] beat_q;
   assign fire     = rd_req_valid_o && rd_req_ready_i;
   assign rsp_end  = rd_rsp_valid_i && rd_rsp_ctl_i.last;
   assign full_cmd = rd_rsp_valid_i && beat_q == BeatW'(Beats - 1) && stale_q == '0 && !broken_q;
   assign dma_err_o = rsp_end && rd_rsp_ctl_i.err != DMA_ERR_OK && stale_q == '0 && !broken_q;
   if (Beats > 1) begin : g_gather
-    assign gather = {rd_rsp_data_i, gather_q[511:DataW]};
+    logic [511-DataW:0] earlier_q;
+    assign gather = {rd_rsp_data_i, earlier_q};
+    always_ff @(posedge clk_i) if (rd_rsp_valid_i) earlier_q <= gather[511:DataW];
   end else begin : g_whole
     assign gather = rd_rsp_data_i;
   end
@@ -93,7 +95,6 @@ module rnic_cmd_ring
   always_ff @(posedge clk_i) begin
     flush_q <= restart_i;
     if (rd_rsp_valid_i) begin
-      gather_q <= gather;
       beat_q   <= (beat_q == BeatW'(Beats - 1)) ? '0 : beat_q + BeatW'(1);
     end
     if (producer_we_i && running_q) begin

@@ -11,6 +11,9 @@ module rnic_ctrl
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumMr = 1024,
     parameter int unsigned ClkPeriodPs = 8000,
+    parameter int unsigned DmaTags = 64,
+    parameter int unsigned MaxSqStride = 3,
+    parameter int unsigned MaxRqStride = 4,
     parameter int unsigned NumMrPort = 4,
     parameter int unsigned NumCqe = 2,
     parameter int unsigned NumEqe = 3
@@ -45,7 +48,6 @@ module rnic_ctrl
     output logic qp_err_valid_o, output qp_err_t qp_err_o,           // CQ overrun
     input  logic port_up_i,                                          // link state: PORT_ACTIVE and PORT_ERR events
     output logic [6:0] cnt_rd_idx_o, input logic [63:0] cnt_rd_i,
-    input  logic [639:0] caps_i,                                    // registers of the CAPS block, the first in bits 31:0
     output cnt_t cnt_o
 );
   localparam int unsigned CqW = $clog2(NumCq);
@@ -82,9 +84,12 @@ module rnic_ctrl
   logic [CqW-1:0] cq_idx;
   logic [EqW-1:0] eq_idx;
   logic [MrW-1:0] mr_idx;
+  // (of a command, only the fields that are meant for the block)
+  // verilator lint_off UNUSEDSIGNAL
   cmd_cq_t cq_cmd;
   cmd_eq_t eq_cmd;
   cmd_mr_t mr_cmd;
+  // verilator lint_on UNUSEDSIGNAL
   logic [NUM_EQ-1:0] eq_valid;
   logic mr_look_valid, set_port, set_gid, set_pkey, gid_ok;
   logic [7:0] mr_look_key;
@@ -131,15 +136,20 @@ module rnic_ctrl
   assign msix_vec_o[1] = 8'(MSIX_CMD);
 
   // Capabilities as QUERY_DEVICE gives them: the registers of the CAPS block in their order, two to a word.
-  function automatic logic [63:0] caps_word(logic [6:0] i, logic [639:0] caps);
-    return (i < 7'd10) ? caps[64*i[3:0]+:64] : '0;
-  endfunction
+  logic [19:0][31:0] caps;
+  rnic_caps #(
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
+  ) u_caps (.caps_o(caps));
   logic [63:0] query_word, caps_q;
   logic [6:0] query_idx;
+  // (only its address)
+  // verilator lint_off UNUSEDSIGNAL
   cmd_out_t out_cmd;
+  // verilator lint_on UNUSEDSIGNAL
   assign out_cmd = cmd_out_t'(cmd_now);
   always_ff @(posedge clk_i) begin
-    caps_q <= caps_word(query_idx, caps_i);
+    caps_q <= (query_idx < 7'd10) ? caps[2*query_idx[3:0]+:2] : '0;
     if (query_start) query_go_q <= 1'b1;
     else if (cpl_empty) query_go_q <= 1'b0;
     if (query_go_q && cpl_empty) query_busy_q <= 1'b1;
@@ -168,9 +178,12 @@ module rnic_ctrl
       .clk_i, .rst_i, .ready_o(refs_ready), .ref_valid_i, .ref_i, .mr_valid_i(ref_mr_valid), .mr_inc_i(ref_mr_inc), .mr_pd_i(ref_mr_pd),
       .ask_pd_i(ask_pd), .ask_cq_i(ask_cq), .pd_used_o(pd_used), .cq_used_o(cq_used)
   );
+  // (of a command, only the fields that are meant for the block)
+  // verilator lint_off UNUSEDSIGNAL
   cmd_port_t port_cmd;
   cmd_gid_t gid_cmd;
   cmd_pkey_t pkey_cmd;
+  // verilator lint_on UNUSEDSIGNAL
   assign port_cmd = cmd_port_t'(cmd_now);
   assign gid_cmd  = cmd_gid_t'(cmd_now);
   assign pkey_cmd = cmd_pkey_t'(cmd_now);

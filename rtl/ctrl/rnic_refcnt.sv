@@ -16,9 +16,12 @@ module rnic_refcnt
     input  qp_ref_t ref_i,
     input  logic mr_valid_i,                 // a region begins or ceases to use a PD
     input  logic mr_inc_i,
+    // (handles were judged: the low bits name the entry)
+    // verilator lint_off UNUSEDSIGNAL
     input  logic [15:0] mr_pd_i,
     input  logic [15:0] ask_pd_i,
     input  logic [15:0] ask_cq_i,
+    // verilator lint_on UNUSEDSIGNAL
     output logic pd_used_o,
     output logic cq_used_o
 );

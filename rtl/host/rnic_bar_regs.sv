@@ -57,13 +57,11 @@ module rnic_bar_regs
     input  logic [63:0] tbl_rdata_i,
     input  logic [NUM_MSIX-1:0] pba_i
 );
-  // Capabilities of this build.
-  localparam logic [31:0] QpTypes = (32'd1 << QP_TYPE_GSI) | (32'd1 << QP_TYPE_RC) | (32'd1 << QP_TYPE_UC) | (32'd1 << QP_TYPE_UD) |
-      (32'd1 << QP_TYPE_DCI) | (32'd1 << QP_TYPE_RAW_PACKET) | (32'd1 << QP_TYPE_XRC_INI) | (32'd1 << QP_TYPE_XRC_TGT);
-  localparam logic [31:0] QpTypesData = 32'd1 << QP_TYPE_RC;
-  localparam logic [31:0] WqeOpcodes = (32'd1 << WQE_OPCODE_RDMA_WRITE) | (32'd1 << WQE_OPCODE_RDMA_WRITE_WITH_IMM) | (32'd1 << WQE_OPCODE_SEND) |
-      (32'd1 << WQE_OPCODE_SEND_WITH_IMM) | (32'd1 << WQE_OPCODE_RDMA_READ);
-  localparam logic [31:0] MaxInline = (32'd64 << MaxSqStride) - 32'd32;
+  logic [19:0][31:0] caps;
+  rnic_caps #(
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
+  ) u_caps (.caps_o(caps));
   localparam logic [31:0] ForceFatal = 32'h4641_5441;
 
   logic [63:0] cycles_q;
@@ -83,26 +81,6 @@ module rnic_bar_regs
       REG_ID_VERSION: v = DEV_VERSION;
       BLK_CAPS_BASE: v = BLK_CAPS_TYPE;
       BLK_CAPS_BASE + 18'd4: v = 32'(BLK_CAPS_NEXT);
-      REG_CAPS_LOG_QP: v = QpIdxW;
-      REG_CAPS_NUM_CQ: v = NumCq;
-      REG_CAPS_NUM_MR: v = NumMr;
-      REG_CAPS_NUM_PD: v = NUM_PD;
-      REG_CAPS_NUM_EQ: v = NUM_EQ;
-      REG_CAPS_NUM_UAR: v = NUM_UAR;
-      REG_CAPS_DATA_W: v = DataW;
-      REG_CAPS_CLK_PERIOD_PS: v = ClkPeriodPs;
-      REG_CAPS_DMA_TAGS: v = DmaTags;
-      REG_CAPS_MAX_SGE: v = MAX_SGE;
-      REG_CAPS_MAX_INLINE: v = MaxInline;
-      REG_CAPS_QP_TYPES: v = QpTypes;
-      REG_CAPS_QP_TYPES_DATA: v = QpTypesData;
-      REG_CAPS_MAX_RD_ATOMIC: v = MAX_RD_ATOMIC;
-      REG_CAPS_NUM_PORTS: v = NUM_PORTS;
-      REG_CAPS_NUM_GID: v = NUM_GID;
-      REG_CAPS_NUM_PKEY: v = NUM_PKEY;
-      REG_CAPS_WQE_OPCODES: v = WqeOpcodes;
-      REG_CAPS_MAX_SQ_STRIDE: v = MaxSqStride;
-      REG_CAPS_MAX_RQ_STRIDE: v = MaxRqStride;
       BLK_CTRL_BASE: v = BLK_CTRL_TYPE;
       BLK_CTRL_BASE + 18'd4: v = 32'(BLK_CTRL_NEXT);
       REG_CTRL_ENABLE: v = 32'(enable_o);
@@ -128,6 +106,10 @@ module rnic_bar_regs
       REG_EQ_DOORBELL, REG_EQ_DOORBELL + 18'd4, REG_CTRL_FORCE_FATAL: v = '0;
       default: ok = 1'b0;
     endcase
+    if (a >= REG_CAPS_LOG_QP && a <= REG_CAPS_MAX_RQ_STRIDE) begin
+      ok = 1'b1;
+      v  = caps[5'((a - REG_CAPS_LOG_QP) >> 2)];
+    end
     return {ok, v};
   endfunction
 

@@ -21,7 +21,10 @@ module rnic_mr
     input  logic [15:0] pd_i,
     input  logic [3:0] access_i,
     input  logic [63:0] va_i,
+    // (at most 2^48)
+    // verilator lint_off UNUSEDSIGNAL
     input  logic [63:0] length_i,
+    // verilator lint_on UNUSEDSIGNAL
     input  logic [63:0] host_addr_i,
     input  logic [IdxW-1:0] look_idx_i,      // executor's view of an entry, same cycle
     output logic look_valid_o,
