@@ -63,12 +63,20 @@ module rnic_rx_parse
 
   // Ethernet padding is not covered: the stream ends where the IP packet does.
   logic crc_valid, crc_last, icrc_valid, icrc_ok;
+  logic [CntW-1:0] crc_cnt;
+`ifdef RNIC_CUT_RX_TRIM
+  assign crc_valid = ip_valid_i;
+  assign crc_last  = ip_last_i;
+  assign crc_cnt   = ip_cnt_i;
+`else
   assign crc_valid = ip_valid_i && pos < tot && tot[1:0] == 2'b00;
   assign crc_last  = tail <= 16'(Bytes);
+  assign crc_cnt   = crc_last ? CntW'(tail) : CntW'(Bytes);
+`endif
   /* verilator lint_off PINCONNECTEMPTY */
   rnic_icrc #(.DataW(DataW), .Check(1'b1)) u_icrc (
       .clk_i, .rst_i, .valid_i(crc_valid), .first_i(ip_first_i), .last_i(crc_last), .data_i(ip_data_i),
-      .cnt_i(crc_last ? CntW'(tail) : CntW'(Bytes)), .valid_o(icrc_valid), .ok_o(icrc_ok), .crc_o()
+      .cnt_i(crc_cnt), .valid_o(icrc_valid), .ok_o(icrc_ok), .crc_o()
   );
   /* verilator lint_on PINCONNECTEMPTY */
 

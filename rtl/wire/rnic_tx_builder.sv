@@ -104,7 +104,11 @@ module rnic_tx_builder
   logic [16:0] fold;
   logic [15:0] checksum_q;
   logic [2:0] step_q;
+`ifdef RNIC_CUT_TX_PAD
+  assign pad          = 2'd0;
+`else
   assign pad          = 2'd0 - job.payload_len[1:0];
+`endif
   assign hdr_ip_len_o = 6'(IPV4_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES) + info.ext_len;
   assign body_total   = 16'(hdr_ip_len_o) + 16'(job.payload_len) + 16'(pad);
   assign ip_total     = body_total + 16'(ICRC_BYTES);

@@ -85,7 +85,11 @@ module rnic_tx_payload
   pay_len_t want_q;              // bytes of the job that no piece covers yet
   logic [RoomW-1:0] room_q, room_take, room_give;
 
+`ifdef RNIC_CUT_TX_ROOM
+  assign room_ok  = 1'b1;
+`else
   assign room_ok  = room_q >= beats_of(glen);
+`endif
   assign start    = !gathering_q && glen_valid && glen != '0 && room_ok;
   assign glen_pop = start || (!gathering_q && glen_valid && glen == '0);
 
@@ -155,7 +159,7 @@ module rnic_tx_payload
   // ---------------------------------------------------------------- packed beats into the buffer
   pay_len_t put_q, left;
   logic [CntW-1:0] avail, beat_cnt;
-  logic [DataW-1:0] gb_data, beat;
+  logic [DataW-1:0] gb_in, gb_data, beat;
   logic put, job_end, job_empty, failed, pay_room;
   assign left      = wlen - put_q;
   assign job_end   = left <= pay_len_t'(Bytes);
@@ -173,9 +177,14 @@ module rnic_tx_payload
     beat = '0;
     for (int unsigned i = 0; i < Bytes; i++) if (CntW'(i) < beat_cnt) beat[8*i+:8] = gb_data[8*i+:8];
   end
+`ifdef RNIC_CUT_TX_INLINE
+  assign gb_in = rd_rsp_data_i;
+`else
+  assign gb_in = note.is_inline ? note.data : rd_rsp_data_i;
+`endif
   rnic_gearbox #(.Bytes(Bytes)) u_gearbox (
       .clk_i, .rst_i, .clear_i(1'b0), .in_valid_i(gb_valid), .in_ready_o(gb_ready),
-      .in_data_i(note.is_inline ? note.data : rd_rsp_data_i), .in_cnt_i(gb_cnt),
+      .in_data_i(gb_in), .in_cnt_i(gb_cnt),
       .out_data_o(gb_data), .avail_o(avail), .take_i(put), .take_cnt_i(beat_cnt)
   );
   rnic_ram_fifo #(.Width(DataW), .Depth(Beats)) u_pay (

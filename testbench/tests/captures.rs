@@ -18,11 +18,12 @@ struct Judged {
 /// followed by that many empty cycles.
 fn rtl_icrc(width: usize, packets: &[Vec<u8>], gap: usize) -> Vec<Judged> {
     let bytes = width / 8;
-    let mut dut = BlockModel::builder("icrc_top")
-        .source("testbench/tops/icrc_top.sv")
-        .param("DataW", width)
-        .build()
-        .unwrap();
+    let mut builder = BlockModel::builder("icrc_top").source("testbench/tops/icrc_top.sv").param("DataW", width);
+    // Features can be cut out to see a test turn red.
+    if let Ok(cut) = std::env::var("OPENRNIC_CUT") {
+        builder = builder.define(&cut);
+    }
+    let mut dut = builder.build().unwrap();
     dut.reset(2);
     // Each side's stream of beats; the side that makes the ICRC does not get to see it.
     let beats = |with_icrc: bool| -> Vec<(bool, bool, Vec<u8>)> {
