@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Responder: request checks, placement, receive WQEs, ACK and NAK, READ responses.
 // The only writer of the responder sections.
+//
+//   request packet -> rnic_responder (rnic_resp_check, rnic_resp_place: rnic_rq_fetch, rnic_scatter) -> ACK, NAK -+
+//                          | READ slots                                                                         rnic_resp_tx
+//                     rnic_read_engine -> READ responses, late NAK ---------------------------------------------+
+//
+// Contract: requests are served one at a time, in order of arrival; every payload beat is taken, of dropped packets too.
+// Per packet: payload accepted by the write client, section committed, consumer index, CQE, events, ACK or NAK. What an
+// error leads to is in the table of docs for this block; the QP goes silent in the cycle of the commit and asks for
+// ERR when its NAK has been handed over. Receive queues of QPs in ERR are flushed one WQE at a time. With enable_i low
+// packets are dropped and nothing else happens.
 module rnic_recv
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -44,4 +54,89 @@ module rnic_recv
     input  logic drain_req_i, output logic drain_ack_o,
     output cnt_t cnt_o
 );
+  localparam int unsigned PtrW = (MaxRd > 1) ? $clog2(MaxRd) : 1;
+  if (ClkPeriodPs == 0) begin : g_clock
+    $fatal(1, "ClkPeriodPs must be the clock period");  // this side times nothing yet
+  end
+
+  logic resp_idle, read_idle, tx_busy;
+  logic rd_push, rd_push_dup, rd_halted, rd_empty_valid;
+  qp_idx_t rd_idx;
+  epoch_t rd_push_epoch, rd_epoch;
+  logic [PtrW:0] rd_push_ptr, rd_pop, rd_new_done;
+  psn_t rd_push_psn;
+  logic [63:0] rd_push_va;
+  logic [31:0] rd_push_rkey, rd_push_len;
+  logic [23:0] rd_push_msn;
+  logic [QpIdxW-1:0] rd_empty_idx;
+  logic [1:0] job_valid, job_ready, e_valid, e_ready, err_valid, err_ready;
+  tx_job_t [1:0] job;
+  eqe_req_t [1:0] e;
+  qp_err_t [1:0] err;
+  logic tx_err_valid, tx_err_ready;
+  tx_err_t tx_err;
+
+  rnic_responder #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride), .PtrW(PtrW)) u_responder (
+      .clk_i, .rst_i, .enable_i, .drain_i(drain_req_i), .idle_o(resp_idle), .port_cfg_i,
+      .qp_evt_valid_i, .qp_evt_i, .rq_kick_idx_i, .hot_idx_o(hot_idx_o[0]), .hot_i(hot_i[0]),
+      .cold_req_valid_o(cold_req_valid_o[0]), .cold_req_ready_i(cold_req_ready_i[0]), .cold_req_idx_o(cold_req_idx_o[0]),
+      .cold_rsp_valid_i(cold_rsp_valid_i[0]), .cold_rsp_i,
+      .rq_kick_valid_i, .rq_prod_idx_o, .rq_prod_i, .rq_cons_we_o, .rq_cons_o,
+      .rx_desc_valid_i, .rx_desc_ready_o, .rx_desc_i, .rx_pay_valid_i, .rx_pay_ready_o, .rx_pay_data_i, .rx_pay_last_i,
+      .rd_push_o(rd_push), .rd_idx_o(rd_idx), .rd_push_epoch_o(rd_push_epoch), .rd_push_ptr_o(rd_push_ptr), .rd_push_dup_o(rd_push_dup),
+      .rd_push_psn_o(rd_push_psn), .rd_push_va_o(rd_push_va), .rd_push_rkey_o(rd_push_rkey), .rd_push_len_o(rd_push_len), .rd_push_msn_o(rd_push_msn),
+      .rd_epoch_i(rd_epoch), .rd_halted_i(rd_halted), .rd_pop_i(rd_pop), .rd_new_done_i(rd_new_done),
+      .rd_empty_valid_i(rd_empty_valid), .rd_empty_idx_i(rd_empty_idx),
+      .job_valid_o(job_valid[0]), .job_ready_i(job_ready[0]), .job_o(job[0]),
+      .mr_req_valid_o(mr_req_valid_o[0]), .mr_req_ready_i(mr_req_ready_i[0]), .mr_req_o(mr_req_o[0]), .mr_rsp_valid_i(mr_rsp_valid_i[0]), .mr_rsp_i,
+      .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i,
+      .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o,
+      .cqe_valid_o, .cqe_ready_i, .cqe_o,
+      .eqe_valid_o(e_valid[0]), .eqe_ready_i(e_ready[0]), .eqe_o(e[0]),
+      .qp_err_valid_o(err_valid[0]), .qp_err_ready_i(err_ready[0]), .qp_err_o(err[0]), .cnt_o
+  );
+
+  rnic_read_engine #(.QpIdxW(QpIdxW), .PtrW(PtrW)) u_read_engine (
+      .clk_i, .rst_i, .enable_i, .drain_i(drain_req_i), .idle_o(read_idle),
+      .hot_idx_o(hot_idx_o[1]), .hot_i(hot_i[1]),
+      .cold_req_valid_o(cold_req_valid_o[1]), .cold_req_ready_i(cold_req_ready_i[1]), .cold_req_idx_o(cold_req_idx_o[1]),
+      .cold_rsp_valid_i(cold_rsp_valid_i[1]), .cold_rsp_i,
+      .push_i(rd_push), .push_idx_i(rd_idx), .push_epoch_i(rd_push_epoch), .push_ptr_i(rd_push_ptr), .push_dup_i(rd_push_dup),
+      .push_psn_i(rd_push_psn), .push_va_i(rd_push_va), .push_rkey_i(rd_push_rkey), .push_len_i(rd_push_len), .push_msn_i(rd_push_msn),
+      .look_idx_i(rd_idx), .look_epoch_o(rd_epoch), .look_halted_o(rd_halted), .look_pop_o(rd_pop), .look_new_done_o(rd_new_done),
+      .empty_valid_o(rd_empty_valid), .empty_idx_o(rd_empty_idx),
+      .job_valid_o(job_valid[1]), .job_ready_i(job_ready[1]), .job_o(job[1]),
+      .piece_valid_o(tx_piece_valid_o), .piece_ready_i(tx_piece_ready_i), .piece_o(tx_piece_o),
+      .tx_err_valid_i(tx_err_valid), .tx_err_ready_o(tx_err_ready), .tx_err_i(tx_err),
+      .mr_req_valid_o(mr_req_valid_o[1]), .mr_req_ready_i(mr_req_ready_i[1]), .mr_req_o(mr_req_o[1]), .mr_rsp_valid_i(mr_rsp_valid_i[1]), .mr_rsp_i,
+      .eqe_valid_o(e_valid[1]), .eqe_ready_i(e_ready[1]), .eqe_o(e[1]),
+      .qp_err_valid_o(err_valid[1]), .qp_err_ready_i(err_ready[1]), .qp_err_o(err[1])
+  );
+  assign tx_piece_data_o = '0;   // no piece is inline
+
+  rnic_resp_tx u_tx (
+      .clk_i, .rst_i, .busy_o(tx_busy), .job_valid_i(job_valid), .job_ready_o(job_ready), .job_i(job),
+      .tx_job_valid_o, .tx_job_ready_i, .tx_job_o, .tx_done_i, .tx_err_valid_i, .tx_err_i,
+      .err_valid_o(tx_err_valid), .err_ready_i(tx_err_ready), .err_o(tx_err)
+  );
+
+  // Events of both, in turn.
+  logic [1:0] e_grant;
+  logic e_pick;
+  rnic_arb_rr #(.N(2)) u_events (
+      .clk_i, .rst_i, .req_i(e_valid), .advance_i(eqe_valid_o && eqe_ready_i), .lock_i(1'b0), .grant_o(e_grant), .idx_o(e_pick)
+  );
+  assign eqe_valid_o = |e_grant;
+  assign eqe_o       = e[e_pick];
+  assign e_ready     = eqe_ready_i ? e_grant : '0;
+
+  // One request for ERR a cycle; the second of two waits.
+  assign qp_err_valid_o = |err_valid;
+  assign qp_err_o       = err_valid[0] ? err[0] : err[1];
+  assign err_ready      = {!err_valid[0], 1'b1};
+
+  // Both have come to rest after the request was seen, and every frame is out.
+  logic drained_q;
+  assign drain_ack_o = drain_req_i && drained_q;
+  always_ff @(posedge clk_i) drained_q <= !rst_i && drain_req_i && resp_idle && read_idle && !tx_busy;
 endmodule

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// READ engine: answers the READs that the responder has accepted, one response packet per visit, QPs in turn. The only
+// writer of the progress sections.
+// Contract: push_i writes a slot (never refused: the responder looks at the progress first) and wakes the QP. A visit looks
+// up the key for its own part, hands over job and piece, and commits; empty_valid_o tells that no slot of a QP is left, after all
+// its jobs were handed over. The progress at look_idx_i stands one cycle later. A key that has gone replaces the response
+// by NAK 0x62; a payload that the host did not deliver (tx_err) is followed by NAK 0x63; both halt the QP, raise an event
+// and ask for ERR. While drain_i is high no visit begins but for failed payloads; idle_o: nothing is under way.
+module rnic_read_engine
+  import rnic_spec_pkg::*;
+  import rnic_pkg::*;
+#(
+    parameter int unsigned QpIdxW = 10,
+    parameter int unsigned PtrW = 4                // log2 of slots per QP
+) (
+    input  logic         clk_i,
+    input  logic         rst_i,
+    input  logic         enable_i,
+    input  logic         drain_i,
+    output logic         idle_o,
+    // control section
+    output qp_idx_t      hot_idx_o,
+    // verilator lint_off UNUSEDSIGNAL
+    // (a part of the context is for others; indices are as wide as the largest table needs)
+    input  qp_hot_t      hot_i,
+    input  qp_ctx_t      cold_rsp_i,
+    input  qp_idx_t      push_idx_i,
+    input  qp_idx_t      look_idx_i,
+    input  tx_err_t      tx_err_i,
+    // verilator lint_on UNUSEDSIGNAL
+    output logic         cold_req_valid_o,
+    input  logic         cold_req_ready_i,
+    output qp_idx_t      cold_req_idx_o,
+    input  logic         cold_rsp_valid_i,
+    // from the responder
+    input  logic         push_i,
+    input  epoch_t       push_epoch_i,
+    input  logic [PtrW:0] push_ptr_i,              // count of pushes before this one
+    input  logic         push_dup_i,
+    input  psn_t         push_psn_i,
+    input  logic [63:0]  push_va_i,
+    input  logic [31:0]  push_rkey_i,
+    input  logic [31:0]  push_len_i,
+    input  logic [23:0]  push_msn_i,
+    output epoch_t       look_epoch_o,
+    output logic         look_halted_o,
+    output logic [PtrW:0] look_pop_o,
+    output logic [PtrW:0] look_new_done_o,
+    output logic         empty_valid_o,
+    output logic [QpIdxW-1:0] empty_idx_o,
+    // transmit
+    output logic         job_valid_o,
+    input  logic         job_ready_i,
+    output tx_job_t      job_o,
+    output logic         piece_valid_o,
+    input  logic         piece_ready_i,
+    output tx_piece_t    piece_o,
+    input  logic         tx_err_valid_i,
+    output logic         tx_err_ready_o,
+    // services
+    output logic         mr_req_valid_o,
+    input  logic         mr_req_ready_i,
+    output mr_req_t      mr_req_o,
+    input  logic         mr_rsp_valid_i,
+    input  mr_rsp_t      mr_rsp_i,
+    output logic         eqe_valid_o,
+    input  logic         eqe_ready_i,
+    output eqe_req_t     eqe_o,
+    output logic         qp_err_valid_o,           // held until granted
+    input  logic         qp_err_ready_i,
+    output qp_err_t      qp_err_o
+);
+  typedef struct packed {
+    epoch_t      epoch;
+    logic        halted;
+    logic [PtrW:0] pop;        // READs answered
+    logic [PtrW:0] new_done;   // of these, the ones that were no duplicates
+    logic [31:0] done;         // bytes of the oldest READ handed over
+    logic [23:0] msn;          // of the READ begun last
+  } sec_t;
+  typedef struct packed {
+    epoch_t      epoch;
+    logic [PtrW:0] push;
+  } head_t;
+  typedef struct packed {
+    logic        dup;
+    psn_t        psn;
+    logic [63:0] va;
+    logic [31:0] rkey;
+    logic [31:0] len;
+    logic [23:0] msn;
+  } slot_t;
+  typedef enum logic [3:0] {
+    StIdle,    // chooses a QP or a failed payload
+    StLoad,    // section, head and hot word are being read
+    StLook,    // the hot word is here: its epoch tells whether the section is of this life
+    StSlot,    // the oldest slot is being read; waits for the context
+    StPart,    // cuts the packet
+    StKey,     // asks for the key
+    StKeyAns,  // waits for the answer
+    StCheck,   // life and state, as they are now
+    StJob,     // hands over the response
+    StPiece,   // and its payload
+    StCommit,  // section is written
+    StFail,    // likewise, halted
+    StNak,     // hands over the NAK
+    StEvent,   // error event
+    StErr      // asks for ERR
+  } state_e;
+  state_e state_q, state_d;
+
+  // ---------------------------------------------------------------- which QP
+  logic pick_valid, begin_pick, begin_err, again;
+  logic [QpIdxW-1:0] pick_idx, idx;
+  qp_idx_t idx_q;
+  logic err_q;                 // the visit is for a failed payload
+  psn_t err_psn_q;
+  assign begin_err      = state_q == StIdle && tx_err_valid_i;
+  assign begin_pick     = state_q == StIdle && !tx_err_valid_i && pick_valid && enable_i && !drain_i;
+  assign tx_err_ready_o = state_q == StIdle;
+  assign idle_o         = state_q == StIdle;
+  assign idx            = idx_q[QpIdxW-1:0];
+  rnic_pend_set #(.IdxW(QpIdxW), .NumSet(2)) u_pend (
+      .clk_i, .rst_i, .set_valid_i({again, push_i}), .set_idx_i({idx, push_idx_i[QpIdxW-1:0]}),
+      .clr_valid_i(1'b0), .clr_idx_i('0), .pick_valid_o(pick_valid), .pick_ready_i(begin_pick), .pick_idx_o(pick_idx)
+  );
+
+  // ---------------------------------------------------------------- sections, heads and slots
+  logic sec_we;
+  sec_t sec_raw, s, n;
+  head_t head;
+  slot_t slot_in, slot;
+  rnic_ram #(.Width($bits(sec_t)), .Depth(1 << QpIdxW)) u_sections (
+      .clk_i, .we_i(sec_we), .waddr_i(idx), .wdata_i(n), .re_i(state_q == StLoad), .raddr_i(idx), .rdata_o(sec_raw)
+  );
+  // A copy of what the responder looks at.
+  localparam int unsigned LookW = $bits(epoch_t) + 1 + 2 * (PtrW + 1);
+  rnic_ram #(.Width(LookW), .Depth(1 << QpIdxW)) u_look (
+      .clk_i, .we_i(sec_we), .waddr_i(idx), .wdata_i({n.epoch, n.halted, n.pop, n.new_done}),
+      .re_i(1'b1), .raddr_i(look_idx_i[QpIdxW-1:0]), .rdata_o({look_epoch_o, look_halted_o, look_pop_o, look_new_done_o})
+  );
+  rnic_ram #(.Width($bits(head_t)), .Depth(1 << QpIdxW)) u_heads (
+      .clk_i, .we_i(push_i), .waddr_i(push_idx_i[QpIdxW-1:0]), .wdata_i({push_epoch_i, push_ptr_i + (PtrW + 1)'(1)}),
+      .re_i(state_q == StLoad), .raddr_i(idx), .rdata_o(head)
+  );
+  assign slot_in = '{dup: push_dup_i, psn: push_psn_i, va: push_va_i, rkey: push_rkey_i, len: push_len_i, msn: push_msn_i};
+  rnic_ram #(.Width($bits(slot_t)), .Depth(1 << (QpIdxW + PtrW))) u_slots (
+      .clk_i, .we_i(push_i), .waddr_i({push_idx_i[QpIdxW-1:0], push_ptr_i[PtrW-1:0]}), .wdata_i(slot_in),
+      .re_i(state_q == StSlot), .raddr_i({idx, s.pop[PtrW-1:0]}), .rdata_o(slot)
+  );
+  epoch_t epoch_q;
+  logic [PtrW:0] push;
+  always_comb begin
+    s = sec_raw;
+    if (sec_raw.epoch != epoch_q) begin
+      s       = '0;
+      s.epoch = epoch_q;
+    end
+  end
+  assign push = (head.epoch == epoch_q) ? head.push : '0;
+
+  logic serving, live;
+  assign serving = hot_i.state == QP_STATE_RTR || hot_i.state == QP_STATE_RTS || hot_i.state == QP_STATE_SQD || hot_i.state == QP_STATE_SQE;
+  assign live    = hot_i.valid && hot_i.epoch == epoch_q && serving && !s.halted;
+
+  // ---------------------------------------------------------------- the packet
+  gen_t gen_q;
+  logic [2:0] mtu_q;
+  logic [15:0] pd_q;
+  pay_len_t mtu, part, part_q;
+  logic [31:0] left;
+  logic first_q, last_q;
+  logic [63:0] addr_q;
+  psn_t psn;
+  assign mtu  = mtu_bytes(mtu_q);
+  assign left = slot.len - s.done;
+  assign part = (left > 32'(mtu)) ? mtu : pay_len_t'(left);
+  assign psn  = slot.psn + psn_t'(s.done >> (4'd7 + 4'(mtu_q)));
+  assign mr_req_valid_o = state_q == StKey;
+  assign mr_req_o = '{key: slot.rkey, va: slot.va + 64'(s.done), len: 32'(part_q), pd: pd_q, access: 4'(1 << ACCESS_REMOTE_READ)};
+
+  logic [7:0] synd_q;          // of the NAK
+  always_comb begin
+    n = s;
+    if (state_q == StFail) begin
+      n.halted = 1'b1;
+    end else begin
+      n.done = s.done + 32'(part_q);
+      n.msn  = slot.msn;
+      if (last_q) begin
+        n.done     = '0;
+        n.pop      = s.pop + (PtrW + 1)'(1);
+        n.new_done = s.new_done + (PtrW + 1)'(!slot.dup);
+      end
+    end
+  end
+  assign sec_we        = state_q == StCommit || (state_q == StFail && live);
+  assign again         = state_q == StCommit && n.pop != push;
+  assign empty_valid_o = state_q == StCommit && n.pop == push;
+  assign empty_idx_o   = idx;
+
+  always_comb begin
+    job_o             = '0;
+    job_o.qp_idx      = idx_q;
+    job_o.msn         = slot.msn;
+    job_o.syndrome    = AETH_SYNDROME_ACK_NO_CREDIT;
+    job_o.psn         = psn;
+    job_o.payload_len = part_q;
+    if (first_q) job_o.opcode = last_q ? OPC_RC_READ_RESP_ONLY : OPC_RC_READ_RESP_FIRST;
+    else job_o.opcode = last_q ? OPC_RC_READ_RESP_LAST : OPC_RC_READ_RESP_MIDDLE;
+    if (state_q == StNak) begin
+      job_o.opcode      = OPC_RC_ACKNOWLEDGE;
+      job_o.payload_len = '0;
+      job_o.syndrome    = synd_q;
+      // This READ is not completed.
+      job_o.msn         = (err_q ? s.msn : slot.msn) - 24'd1;
+      if (err_q) job_o.psn = err_psn_q;
+    end
+  end
+  assign job_valid_o   = state_q == StJob || state_q == StNak;
+  assign piece_valid_o = state_q == StPiece;
+  assign piece_o       = '{addr: addr_q, len: part_q, is_inline: 1'b0};
+
+  assign hot_idx_o      = idx_q;
+  assign cold_req_idx_o = idx_q;
+  logic cold_asked_q, cold_here_q;
+  logic worth;
+  assign worth            = live && s.pop != push;
+  assign cold_req_valid_o = state_q == StSlot && !err_q && !cold_asked_q && worth;
+
+  assign qp_err_valid_o = state_q == StErr;
+  assign qp_err_o       = '{idx: idx_q, epoch: epoch_q, to_sqe: 1'b0};
+  assign eqe_valid_o    = state_q == StEvent;
+  always_comb begin
+    eqe_o            = '0;
+    // No work request reports a payload that our own host did not deliver: QP_FATAL.
+    eqe_o.event_type = err_q ? EVENT_TYPE_QP_FATAL : EVENT_TYPE_QP_ACCESS_ERR;
+    eqe_o.number     = 32'(make_qpn(gen_q, idx_q, QpIdxW));
+  end
+
+  always_comb begin
+    state_d = state_q;
+    case (state_q)
+      StIdle:   if (begin_err || begin_pick) state_d = StLoad;
+      StLoad:   state_d = StLook;
+      StLook:   state_d = StSlot;
+      StSlot: begin
+        if (err_q) state_d = live ? StFail : StIdle;
+        else if (!cold_asked_q) state_d = worth ? StSlot : StIdle;
+        else if (cold_here_q) state_d = StPart;
+      end
+      StPart:   state_d = (part == '0) ? StCheck : StKey;
+      StKey:    if (mr_req_ready_i) state_d = StKeyAns;
+      StKeyAns: if (mr_rsp_valid_i) state_d = (mr_rsp_i.err == MR_ERR_OK) ? StCheck : StFail;
+      StCheck:  state_d = live ? StJob : StIdle;
+      StJob:    if (job_ready_i) state_d = (part_q == '0) ? StCommit : StPiece;
+      StPiece:  if (piece_ready_i) state_d = StCommit;
+      StCommit: state_d = StIdle;
+      StFail:   state_d = live ? StNak : StIdle;
+      StNak:    if (job_ready_i) state_d = StEvent;
+      StEvent:  if (eqe_ready_i) state_d = StErr;
+      StErr:    if (qp_err_ready_i) state_d = StIdle;
+      default:  state_d = StIdle;
+    endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (begin_err || begin_pick) begin
+      idx_q     <= begin_err ? tx_err_i.qp_idx : qp_idx_t'(pick_idx);
+      err_q     <= begin_err;
+      err_psn_q <= tx_err_i.psn;
+    end
+    if (state_q == StIdle) begin
+      cold_asked_q <= 1'b0;
+      cold_here_q  <= 1'b0;
+    end else begin
+      if (cold_req_valid_o && cold_req_ready_i) cold_asked_q <= 1'b1;
+      if (cold_rsp_valid_i) cold_here_q <= 1'b1;
+    end
+    if (state_q == StLook) begin
+      gen_q   <= hot_i.gen;
+      mtu_q   <= hot_i.mtu;
+      epoch_q <= hot_i.epoch;
+    end
+    if (cold_rsp_valid_i) pd_q <= cold_rsp_i.create.pd;
+    if (state_q == StPart) begin
+      part_q  <= part;
+      first_q <= s.done == '0;
+      last_q  <= left <= 32'(mtu);
+    end
+    if (state_q == StKeyAns) addr_q <= mr_rsp_i.addr;
+    synd_q  <= err_q ? AETH_SYNDROME_NAK_REM_OP : AETH_SYNDROME_NAK_REM_ACCESS;
+    state_q <= state_d;
+    if (rst_i) state_q <= StIdle;
+  end
+endmodule

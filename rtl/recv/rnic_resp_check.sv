@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judges one request packet of the RC responder against its QP: what to do with it, before anything happens.
+// Contract: combinational; exactly one verdict is high. The order of the checks is the order of the text: silent drops
+// (number, type, state, addresses, P_Key), the PSN, then for the expected PSN sequence of opcodes, length, permission,
+// READ resources (NAK 0x61 each), and the receive queue (RNR NAK). Memory keys are judged later, by rnic_resp_place.
+module rnic_resp_check
+  import rnic_spec_pkg::*;
+  import rnic_pkg::*;
+#(
+    parameter int unsigned QpIdxW = 10,
+    parameter int unsigned CountW = 5
+) (
+    input  logic              enable_i,
+    // verilator lint_off UNUSEDSIGNAL
+    // (of port, packet and context only a part is judged here)
+    input  port_cfg_t         port_cfg_i,
+    input  rx_desc_t          desc_i,
+    input  qp_ctx_t           ctx_i,
+    // verilator lint_on UNUSEDSIGNAL
+    // the responder's section
+    input  logic              halted_i,
+    input  psn_t              epsn_i,
+    input  logic              in_send_i,        // a SEND has begun and not ended
+    input  logic              in_write_i,       // likewise a WRITE
+    input  logic [31:0]       msg_done_i,       // bytes of that message so far
+    input  logic [31:0]       msg_len_i,        // DMALen of that WRITE
+    // resources
+    input  logic [CountW-1:0] reads_i,          // READs accepted and not answered
+    input  logic              read_full_i,      // no slot for one more, duplicates included
+    input  logic              rq_avail_i,       // a receive WQE is there
+    // verdict
+    output logic              drop_o,           // silently, counted as drop_cnt_o
+    output counter_id_e       drop_cnt_o,
+    output logic              ignore_o,         // silently, as if lost
+    output logic              gap_o,            // PSN ahead of the expected one
+    output logic              dup_ack_o,        // duplicate: acknowledge again
+    output logic              dup_read_o,       // duplicate READ: execute again
+    output logic              nak_o,            // invalid request
+    output logic              rnr_o,            // no receive WQE
+    output logic              exec_o,
+    output logic              dup_o,            // any duplicate, for the counter
+    output logic [23:0]       psns_o            // PSNs that the request takes
+);
+  localparam logic [31:0] MaxMsg = 32'h8000_0000;
+
+  // verilator lint_off UNUSEDSIGNAL
+  opcode_info_t info;
+  qp_hot_t hot;
+  // verilator lint_on UNUSEDSIGNAL
+  assign info = opcode_info(desc_i.opcode);
+  assign hot  = ctx_i.hot;
+
+  // ---------------------------------------------------------------- silent drops
+  logic qpn_ok, type_ok, state_ok, addr_ok, pkey_ok;
+  logic [31:0] peer_ip;
+  logic [15:0] pkey;
+  assign qpn_ok   = hot.valid && hot.gen == qpn_gen(desc_i.dest_qpn, QpIdxW);
+  assign type_ok  = hot.qp_type == QP_TYPE_RC && desc_i.opcode[7:5] == TRANSPORT_RC && info.is_request;
+  assign state_ok = enable_i && !halted_i
+      && (hot.state == QP_STATE_RTR || hot.state == QP_STATE_RTS || hot.state == QP_STATE_SQD || hot.state == QP_STATE_SQE);
+  // Bytes 12 to 15 of an IPv4-mapped GID.
+  assign peer_ip  = {ctx_i.path.dgid[103:96], ctx_i.path.dgid[111:104], ctx_i.path.dgid[119:112], ctx_i.path.dgid[127:120]};
+  assign addr_ok  = ctx_i.path.dgid[95:0] == {16'hffff, 80'd0} && desc_i.sip == peer_ip
+      && ctx_i.path.sgid_index < 8'(NUM_GID)
+      && port_cfg_i.gid_v4[ctx_i.path.sgid_index[$clog2(NUM_GID)-1:0]]
+      && desc_i.dip == port_cfg_i.gid_ip[ctx_i.path.sgid_index[$clog2(NUM_GID)-1:0]];
+  // Partitions: the low 15 bits agree, and one of the two is a full member.
+  assign pkey     = port_cfg_i.pkey[ctx_i.path.pkey_index[$clog2(NUM_PKEY)-1:0]];
+  assign pkey_ok  = ctx_i.path.pkey_index < 16'(NUM_PKEY) && pkey[14:0] != '0 && pkey[14:0] == desc_i.pkey[14:0]
+      && (pkey[15] || desc_i.pkey[15]);
+
+  always_comb begin
+    drop_o     = 1'b1;
+    drop_cnt_o = COUNTER_ID_RX_DROP_QPN;
+    if (!qpn_ok) drop_cnt_o = COUNTER_ID_RX_DROP_QPN;
+    else if (!type_ok) drop_cnt_o = COUNTER_ID_RX_DROP_QP_TYPE;
+    else if (!state_ok) drop_cnt_o = COUNTER_ID_RX_DROP_QP_STATE;
+`ifndef RNIC_CUT_RECV_ADDR
+    else if (!addr_ok) drop_cnt_o = COUNTER_ID_RX_DROP_ADDR;
+`endif
+`ifndef RNIC_CUT_RECV_PKEY
+    else if (!pkey_ok) drop_cnt_o = COUNTER_ID_RX_DROP_PKEY;
+`endif
+    else drop_o = 1'b0;
+  end
+
+  // ---------------------------------------------------------------- PSN
+  logic signed [23:0] ahead;
+  logic [23:0] rounded;
+  pay_len_t mtu;
+  assign ahead   = psn_diff(desc_i.psn, epsn_i);
+  assign mtu     = mtu_bytes(hot.mtu);
+  assign rounded = 24'((33'(desc_i.dma_len) + 33'(mtu) - 33'd1) >> (4'd7 + 4'(hot.mtu)));
+  // A READ takes the PSNs of its responses (9.7.3.1): at least one, 2^23 at most, which the limit on DMALen makes sure of.
+  assign psns_o  = (info.is_read_req && rounded != '0) ? rounded : 24'd1;
+
+  // ---------------------------------------------------------------- the expected packet
+  logic starts, ends, seq_ok, known, size_ok, sum_ok, perm_ok, reads_ok, too_big;
+  logic [31:0] rdma_len, rdma_left;
+  assign starts    = info.first || info.only;
+  assign ends      = info.last || info.only;
+  assign seq_ok    = in_send_i ? (info.is_send && !starts) : in_write_i ? (info.is_write && !starts) : starts;
+  // Atomics and SEND with invalidate are not built.
+  assign known     = (info.is_send && !info.has_ieth) || info.is_write || info.is_read_req;
+  assign size_ok   = info.pay_full ? desc_i.payload_len == mtu
+                   : info.pay_none ? desc_i.payload_len == '0
+                   : desc_i.payload_len <= mtu && !(info.pay_min1 && desc_i.payload_len == '0);
+  assign rdma_len  = starts ? desc_i.dma_len : msg_len_i;
+  assign rdma_left = starts ? desc_i.dma_len : msg_len_i - msg_done_i;
+  // What a WRITE brings adds up to its DMALen; a SEND ends at 2^31 bytes.
+  assign sum_ok    = !info.is_write || (ends ? 32'(desc_i.payload_len) == rdma_left : 32'(desc_i.payload_len) <= rdma_left);
+  assign too_big   = info.is_send ? (!starts && msg_done_i >= MaxMsg) : rdma_len > MaxMsg;
+  assign perm_ok   = (!info.is_write || hot.access[ACCESS_REMOTE_WRITE-1]) && (!info.is_read_req || hot.access[ACCESS_REMOTE_READ-1]);
+  assign reads_ok  = !info.is_read_req || 8'(reads_i) < ctx_i.path.max_dest_rd_atomic;
+
+  logic bad, needs_wqe, dup;
+  always_comb begin
+    bad = !known || too_big;
+`ifndef RNIC_CUT_RECV_SEQ
+    bad = bad || !seq_ok;
+`endif
+`ifndef RNIC_CUT_RECV_LEN
+    bad = bad || !size_ok;
+`endif
+`ifndef RNIC_CUT_RECV_DMALEN
+    bad = bad || !sum_ok;
+`endif
+`ifndef RNIC_CUT_RECV_PERM
+    bad = bad || !perm_ok;
+`endif
+`ifndef RNIC_CUT_RECV_RD_LIMIT
+    bad = bad || !reads_ok;
+`endif
+  end
+  assign needs_wqe = (info.is_send && starts) || (info.is_write && info.has_imm);
+
+  always_comb begin
+    {ignore_o, gap_o, dup_ack_o, dup_read_o, nak_o, rnr_o, exec_o} = '0;
+    dup = 1'b0;
+`ifndef RNIC_CUT_RECV_PSN
+    if (ahead > 0) begin
+      gap_o = !drop_o;
+    end else if (ahead < 0) begin
+      dup = !drop_o;
+      if (info.is_send || info.is_write) dup_ack_o = dup;
+      // Executed again only when all of it was executed before.
+      else if (info.is_read_req && !read_full_i && perm_ok && !too_big && psns_o <= epsn_i - desc_i.psn) dup_read_o = dup;
+      else ignore_o = dup;
+    end else
+`endif
+    if (!drop_o) begin
+      if (bad) nak_o = 1'b1;
+      else if (needs_wqe && !rq_avail_i) rnr_o = 1'b1;
+      else if (info.is_read_req && read_full_i) ignore_o = 1'b1;
+      else exec_o = 1'b1;
+    end
+  end
+  assign dup_o = dup;
+endmodule

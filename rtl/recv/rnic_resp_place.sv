@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places the payload of one accepted request: finds where it goes (receive WQE elements for a SEND, R_Key and address for a
+// WRITE), judges all of it, and only then writes the first byte. Also checks the key of a READ, and throws payload away.
+// Contract: start_i with its fields, held until done_o (one cycle). status_o, vendor_err_o and the new position are right
+// then. On any status but OK no byte of the packet was written. All payload beats of the packet have been taken in any
+// case, and all writes accepted by the write client.
+module rnic_resp_place
+  import rnic_spec_pkg::*;
+  import rnic_pkg::*;
+#(
+    parameter int unsigned DataW = 64,
+    parameter int unsigned QpIdxW = 10,
+    parameter int unsigned MaxRqStride = 4
+) (
+    input  logic         clk_i,
+    input  logic         rst_i,
+    input  logic         start_i,
+    input  logic         discard_i,         // only throw the payload away
+    input  logic         is_send_i,         // else one key and address
+    input  pay_len_t     payload_len_i,
+    input  logic [15:0]  pd_i,
+    // SEND: the WQE and the place in it
+    input  qp_idx_t      qp_idx_i,
+    input  epoch_t       epoch_i,
+    input  wqe_idx_t     wqe_idx_i,
+    input  logic [63:0]  rq_base_i,
+    input  logic [3:0]   log_rq_i,
+    input  logic [3:0]   log_stride_i,
+    input  logic [4:0]   sge_i,
+    input  logic [31:0]  sge_off_i,
+    input  logic         inval_i,
+    // WRITE, READ: what to look up; not looked up when key_len is 0
+    input  logic [31:0]  rkey_i,
+    input  logic [63:0]  va_i,
+    input  logic [31:0]  key_len_i,
+    input  logic [3:0]   key_access_i,
+    output logic         done_o,
+    output wc_status_e   status_o,          // SUCCESS; LOC_LEN_ERR, LOC_QP_OP_ERR, LOC_PROT_ERR of a SEND; LOC_ACCESS_ERR of a key
+    output logic [7:0]   vendor_err_o,
+    output logic [4:0]   sge_o,
+    output logic [31:0]  sge_off_o,
+    // payload
+    input  logic         pay_valid_i,
+    output logic         pay_ready_o,
+    input  logic [DataW-1:0] pay_data_i,
+    input  logic         pay_last_i,
+    // services
+    output logic         mr_req_valid_o,
+    input  logic         mr_req_ready_i,
+    output mr_req_t      mr_req_o,
+    input  logic         mr_rsp_valid_i,
+    input  mr_rsp_t      mr_rsp_i,
+    output logic         rd_req_valid_o,
+    input  logic         rd_req_ready_i,
+    output dma_rd_req_t  rd_req_o,
+    input  logic         rd_rsp_valid_i,
+    output logic         rd_rsp_ready_o,
+    input  logic [DataW-1:0] rd_rsp_data_i,
+    input  dma_rd_ctl_t  rd_rsp_ctl_i,
+    output logic         wr_valid_o,
+    input  logic         wr_ready_i,
+    output dma_wr_hdr_t  wr_hdr_o,
+    output logic [DataW-1:0] wr_data_o,
+    output logic         wr_last_o
+);
+  typedef enum logic [3:0] {
+    StIdle,   // waits for a packet
+    StWqe,    // waits for the receive WQE
+    StSge,    // reads an element
+    StWalk,   // cuts off what fits into it
+    StKey,    // asks for the key
+    StKeyAns, // waits for the answer
+    StGo,     // judged: pieces go to the scatter unit
+    StWait,   // waits until the last byte is accepted
+    StDrop,   // hands the rest of the payload to be thrown away
+    StDone    // answers
+  } state_e;
+  state_e state_q;
+  typedef struct packed {
+    logic [63:0] addr;
+    pay_len_t    len;
+    logic        last;
+  } piece_t;
+
+  pay_len_t left_q;               // bytes without a place yet
+  logic [4:0] sge_q;
+  logic [31:0] off_q;
+  wc_status_e status_q;
+  logic [7:0] vendor_q;
+
+  // ---------------------------------------------------------------- receive WQE
+  logic fetch_rsp, fetch_err;
+  dma_err_e fetch_dma_err;
+  logic [4:0] num_sge;
+  sge_t sge;
+  rnic_rq_fetch #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride)) u_fetch (
+      .clk_i, .rst_i, .req_valid_i(state_q == StWqe), .qp_idx_i, .epoch_i, .wqe_idx_i, .rq_base_i, .log_rq_i, .log_stride_i,
+      .rsp_valid_o(fetch_rsp), .err_o(fetch_err), .dma_err_o(fetch_dma_err), .num_sge_o(num_sge),
+      .sge_idx_i(sge_q[3:0]), .sge_o(sge), .inval_i, .inval_idx_i(qp_idx_i),
+      .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i
+  );
+
+  // ---------------------------------------------------------------- the next piece
+  logic [31:0] room;
+  pay_len_t take, piece_len_q;
+  logic [63:0] piece_va_q;
+  assign room = sge.length - off_q;
+  assign take = (room < 32'(left_q)) ? pay_len_t'(room) : left_q;
+  always_comb begin
+    mr_req_o = '{key: rkey_i, va: va_i, len: key_len_i, pd: pd_i, access: key_access_i};
+    if (is_send_i)
+      mr_req_o = '{key: sge.lkey, va: piece_va_q, len: 32'(piece_len_q), pd: pd_i, access: 4'(1 << ACCESS_LOCAL_WRITE)};
+  end
+  assign mr_req_valid_o = state_q == StKey;
+
+  // ---------------------------------------------------------------- judged pieces wait here for the verdict on all
+  logic piece_push, piece_ready, piece_valid, cmd_ready, discard_ready, scatter_done, go;
+  piece_t piece_in, piece;
+  assign piece_push = state_q == StKeyAns && mr_rsp_valid_i && mr_rsp_i.err == MR_ERR_OK && left_q != '0;
+  assign piece_in   = '{addr: mr_rsp_i.addr, len: is_send_i ? piece_len_q : left_q, last: !is_send_i || left_q == piece_len_q};
+  assign go         = state_q == StGo;
+  /* verilator lint_off PINCONNECTEMPTY */
+  rnic_fifo #(.Width($bits(piece_t)), .Depth(MAX_SGE)) u_pieces (
+      .clk_i, .rst_i(rst_i || state_q == StDone), .in_valid_i(piece_push), .in_ready_o(piece_ready), .in_data_i(piece_in),
+      .out_valid_o(piece_valid), .out_ready_i(go && cmd_ready), .out_data_o(piece), .level_o()
+  );
+  /* verilator lint_on PINCONNECTEMPTY */
+  rnic_scatter #(.DataW(DataW)) u_scatter (
+      .clk_i, .rst_i,
+      .cmd_valid_i(go && piece_valid), .cmd_ready_o(cmd_ready), .cmd_addr_i(piece.addr), .cmd_len_i(piece.len), .cmd_last_i(piece.last),
+      .discard_valid_i(state_q == StDrop), .discard_ready_o(discard_ready), .done_o(scatter_done),
+      .pay_valid_i, .pay_ready_o, .pay_data_i, .pay_last_i,
+      .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
+  );
+
+  assign done_o       = state_q == StDone;
+  assign status_o     = status_q;
+  assign vendor_err_o = vendor_q;
+  assign sge_o        = sge_q;
+  assign sge_off_o    = off_q;
+
+  logic no_payload;
+  state_e drop_state;
+  assign no_payload = payload_len_i == '0;
+  assign drop_state = no_payload ? StDone : StDrop;
+
+  always_ff @(posedge clk_i) begin
+    case (state_q)
+      StIdle: begin
+        left_q   <= payload_len_i;
+        sge_q    <= sge_i;
+        off_q    <= sge_off_i;
+        status_q <= WC_STATUS_SUCCESS;
+        vendor_q <= VENDOR_ERR_NONE;
+        if (start_i) begin
+          if (discard_i) state_q <= drop_state;
+          else if (is_send_i) state_q <= StWqe;
+          else state_q <= (key_len_i == '0) ? StDone : StKey;
+        end
+      end
+      StWqe:
+        if (fetch_rsp) begin
+          state_q <= no_payload ? StDone : StSge;
+          if (fetch_err) begin
+            status_q <= WC_STATUS_LOC_QP_OP_ERR;
+            vendor_q <= 8'(fetch_dma_err);
+            state_q  <= drop_state;
+          end
+        end
+      StSge: state_q <= StWalk;
+      StWalk: begin
+        piece_va_q  <= sge.addr + 64'(off_q);
+        piece_len_q <= take;
+        if (sge_q >= num_sge) begin
+`ifdef RNIC_CUT_RECV_TOO_LONG
+          state_q  <= StDrop;
+`else
+          status_q <= WC_STATUS_LOC_LEN_ERR;
+          state_q  <= StDrop;
+`endif
+        end else if (room == '0) begin
+          sge_q   <= sge_q + 5'd1;
+          off_q   <= '0;
+          state_q <= StSge;
+        end else begin
+          state_q <= StKey;
+        end
+      end
+      StKey: if (mr_req_ready_i) state_q <= StKeyAns;
+      StKeyAns:
+        if (mr_rsp_valid_i) begin
+          if (mr_rsp_i.err != MR_ERR_OK) begin
+            status_q <= is_send_i ? WC_STATUS_LOC_PROT_ERR : WC_STATUS_LOC_ACCESS_ERR;
+            vendor_q <= 8'h10 | 8'(mr_rsp_i.err);
+            state_q  <= drop_state;
+          end else if (!is_send_i) begin
+            state_q <= no_payload ? StDone : StGo;
+          end else begin
+            left_q  <= left_q - piece_len_q;
+            off_q   <= off_q + 32'(piece_len_q);
+            state_q <= (left_q == piece_len_q) ? StGo : StWalk;
+          end
+        end
+      StGo:   if (piece_valid && cmd_ready && piece.last) state_q <= StWait;
+      StWait: if (scatter_done) state_q <= StDone;
+      StDrop: if (discard_ready) state_q <= StWait;
+      default: state_q <= StIdle;
+    endcase
+    if (rst_i) state_q <= StIdle;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_i) begin
+      if (state_q != StIdle) a_start_held : assert (start_i);
+      if (piece_push) a_room_for_piece : assert (piece_ready);
+      if (wr_valid_o) a_judged_before_written : assert (state_q == StGo || state_q == StWait);
+      if (pay_valid_i && pay_ready_o && pay_last_i) a_payload_of_this_packet : assert (!no_payload);
+    end
+  end
+endmodule

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+// RC responder: takes request packets one at a time from check to acknowledge, flushes receive queues of QPs in ERR, and
+// is the only writer of the responder sections.
+// Contract: each packet's payload beats are all taken. For each packet in this order: payload accepted by the write client,
+// section committed (the context must still be of the same life and serve), consumer index published, CQE handed
+// over, events, ACK or NAK handed over. A response that must not overtake READ responses of its QP waits in the section
+// until rd_empty_* tells that they are all handed over. One receive WQE is flushed per visit; packets and visits take
+// turns. While drain_i is high nothing new begins; idle_o: nothing is under way. A QP that waits for the host or a
+// key lookup holds up the packets behind it, for at most the completion time-out of a WQE read.
+module rnic_responder
+  import rnic_spec_pkg::*;
+  import rnic_pkg::*;
+#(
+    parameter int unsigned DataW = 64,
+    parameter int unsigned QpIdxW = 10,
+    parameter int unsigned MaxRqStride = 4,
+    parameter int unsigned PtrW = 4                // log2 of READ slots per QP
+) (
+    input  logic         clk_i,
+    input  logic         rst_i,
+    input  logic         enable_i,
+    input  logic         drain_i,
+    output logic         idle_o,
+    input  port_cfg_t    port_cfg_i,
+    // control section
+    input  logic         qp_evt_valid_i,
+    // verilator lint_off UNUSEDSIGNAL
+    // (a new life needs no action: the section's epoch tells; indices are as wide as the largest table needs)
+    input  qp_evt_t      qp_evt_i,
+    input  qp_idx_t      rq_kick_idx_i,
+    // verilator lint_on UNUSEDSIGNAL
+    output qp_idx_t      hot_idx_o,
+    // verilator lint_off UNUSEDSIGNAL
+    input  qp_hot_t      hot_i,
+    // verilator lint_on UNUSEDSIGNAL
+    output logic         cold_req_valid_o,
+    input  logic         cold_req_ready_i,
+    output qp_idx_t      cold_req_idx_o,
+    input  logic         cold_rsp_valid_i,
+    input  qp_ctx_t      cold_rsp_i,
+    // receive queue
+    input  logic         rq_kick_valid_i,
+    output qp_idx_t      rq_prod_idx_o,
+    input  ring_pos_t    rq_prod_i,
+    output logic         rq_cons_we_o,
+    output ring_pos_wr_t rq_cons_o,
+    // requests
+    input  logic         rx_desc_valid_i,
+    output logic         rx_desc_ready_o,
+    input  rx_desc_t     rx_desc_i,
+    input  logic         rx_pay_valid_i,
+    output logic         rx_pay_ready_o,
+    input  logic [DataW-1:0] rx_pay_data_i,
+    input  logic         rx_pay_last_i,
+    // READ engine: new slot; where it stands (answer one cycle after rd_idx_o); no READ of a QP is left
+    output logic         rd_push_o,
+    output qp_idx_t      rd_idx_o,
+    output epoch_t       rd_push_epoch_o,
+    output logic [PtrW:0] rd_push_ptr_o,           // count of pushes, this one not included
+    output logic         rd_push_dup_o,
+    output psn_t         rd_push_psn_o,
+    output logic [63:0]  rd_push_va_o,
+    output logic [31:0]  rd_push_rkey_o,
+    output logic [31:0]  rd_push_len_o,
+    output logic [23:0]  rd_push_msn_o,
+    input  epoch_t       rd_epoch_i,
+    input  logic         rd_halted_i,
+    input  logic [PtrW:0] rd_pop_i,                // READs answered
+    input  logic [PtrW:0] rd_new_done_i,           // of these, the ones that were no duplicates
+    input  logic         rd_empty_valid_i,
+    input  logic [QpIdxW-1:0] rd_empty_idx_i,
+    // ACK and NAK
+    output logic         job_valid_o,
+    input  logic         job_ready_i,
+    output tx_job_t      job_o,
+    // services
+    output logic         mr_req_valid_o,
+    input  logic         mr_req_ready_i,
+    output mr_req_t      mr_req_o,
+    input  logic         mr_rsp_valid_i,
+    input  mr_rsp_t      mr_rsp_i,
+    output logic         rd_req_valid_o,
+    input  logic         rd_req_ready_i,
+    output dma_rd_req_t  rd_req_o,
+    input  logic         rd_rsp_valid_i,
+    output logic         rd_rsp_ready_o,
+    input  logic [DataW-1:0] rd_rsp_data_i,
+    input  dma_rd_ctl_t  rd_rsp_ctl_i,
+    output logic         wr_valid_o,
+    input  logic         wr_ready_i,
+    output dma_wr_hdr_t  wr_hdr_o,
+    output logic [DataW-1:0] wr_data_o,
+    output logic         wr_last_o,
+    output logic         cqe_valid_o,
+    input  logic         cqe_ready_i,
+    output cqe_req_t     cqe_o,
+    output logic         eqe_valid_o,
+    input  logic         eqe_ready_i,
+    output eqe_req_t     eqe_o,
+    output logic         qp_err_valid_o,           // one cycle, held until granted
+    input  logic         qp_err_ready_i,
+    output qp_err_t      qp_err_o,
+    output cnt_t         cnt_o
+);
+  typedef struct packed {
+    epoch_t      epoch;
+    logic        halted;       // an error was found: nothing more until the next life
+    logic        comm_est;     // the event was raised
+    logic        nak_sent;     // sequence or RNR NAK sent, the packet it names has not come yet
+    psn_t        epsn;
+    logic [23:0] msn;
+    logic        in_send;      // message in progress
+    logic        in_write;
+    wqe_idx_t    head;         // receive WQE in use or to be used next
+    logic [4:0]  sge;          // place in it
+    logic [31:0] sge_off;
+    logic [31:0] done;         // bytes of the message so far
+    logic [63:0] va;           // WRITE: next address
+    logic [31:0] rkey;
+    logic [31:0] dma_len;
+    logic        def_valid;    // a response waits for the READ responses before it
+    logic [7:0]  def_synd;
+    logic [PtrW:0] rd_push;    // READs given to the READ engine
+    logic [PtrW:0] rd_new;     // of these, the ones that were no duplicates
+  } sec_t;
+
+  typedef enum logic [3:0] {
+    StIdle,    // chooses a packet or a visit
+    StLoad,    // section, hot word, producer index and READ progress are being read; context is asked for
+    StLook,    // they are here; a visit looks whether there is something to do
+    StCold,    // waits for the context
+    StCheck,   // verdict is being formed
+    StPlace,   // payload is placed or thrown away
+    StCommit   // section is written, or all is dropped, once the hand-overs of the one before are done
+  } state_e;
+  state_e state_q, state_d;
+
+  // ---------------------------------------------------------------- work: packets and visits take turns
+  logic visit_q;               // what is under way is a visit
+  logic pick_valid, pick, last_packet_q, begin_packet, begin_visit, again;
+  logic [QpIdxW-1:0] pick_idx, visit_idx;
+  qp_idx_t idx_q;
+  // verilator lint_off UNUSEDSIGNAL
+  rx_desc_t d_q;
+  qp_ctx_t ctx_q;
+  // verilator lint_on UNUSEDSIGNAL
+  assign begin_visit     = state_q == StIdle && enable_i && !drain_i && pick_valid && (!rx_desc_valid_i || last_packet_q);
+  assign begin_packet    = state_q == StIdle && !drain_i && rx_desc_valid_i && !begin_visit;
+  assign rx_desc_ready_o = begin_packet;
+  assign pick            = begin_visit;
+  assign visit_idx       = idx_q[QpIdxW-1:0];
+  rnic_pend_set #(.IdxW(QpIdxW), .NumSet(4)) u_visits (
+      .clk_i, .rst_i,
+      .set_valid_i({again, rd_empty_valid_i, rq_kick_valid_i, qp_evt_valid_i && qp_evt_i.state == QP_STATE_ERR}),
+      .set_idx_i({visit_idx, rd_empty_idx_i, rq_kick_idx_i[QpIdxW-1:0], qp_evt_i.idx[QpIdxW-1:0]}),
+      .clr_valid_i(1'b0), .clr_idx_i('0), .pick_valid_o(pick_valid), .pick_ready_i(pick), .pick_idx_o(pick_idx)
+  );
+  assign idle_o = state_q == StIdle && out_idle;
+
+  // ---------------------------------------------------------------- sections and what belongs to them
+  logic sec_we;
+  sec_t sec_d, sec_raw, s, n;
+  rnic_ram #(.Width($bits(sec_t)), .Depth(1 << QpIdxW)) u_sections (
+      .clk_i, .we_i(sec_we), .waddr_i(visit_idx), .wdata_i(sec_d),
+      .re_i(state_q == StLoad), .raddr_i(visit_idx), .rdata_o(sec_raw)
+  );
+  logic [PtrW:0] rd_pop, rd_new_done, rd_used, rd_used_new;
+  logic rd_same, rd_none, rd_halted;
+  wqe_idx_t prod;
+  always_comb begin
+    s = sec_raw;
+    if (sec_raw.epoch != ctx_q.hot.epoch) begin
+      s       = '0;
+      s.epoch = ctx_q.hot.epoch;
+      s.epsn  = ctx_q.path.rq_psn;
+    end
+  end
+  assign rd_same     = rd_epoch_i == s.epoch;
+  assign rd_pop      = rd_same ? rd_pop_i : '0;
+  assign rd_new_done = rd_same ? rd_new_done_i : '0;
+  assign rd_halted   = rd_same && rd_halted_i;
+  assign rd_used     = s.rd_push - rd_pop;
+  assign rd_used_new = s.rd_new - rd_new_done;
+  assign rd_none     = rd_used == '0;
+  assign prod        = (rq_prod_i.epoch == s.epoch) ? rq_prod_i.val : '0;
+
+  assign hot_idx_o        = idx_q;
+  assign rd_idx_o         = idx_q;
+  assign rq_prod_idx_o    = idx_q;
+  assign cold_req_idx_o   = idx_q;
+
+  // ---------------------------------------------------------------- verdict
+  typedef struct packed {
+    logic drop, ignore, gap, dup_ack, dup_read, nak, rnr, exec, dup;
+    logic [23:0] psns;
+  } verdict_t;
+  verdict_t v, v_q;
+  counter_id_e drop_cnt, drop_cnt_q;
+  // verilator lint_off UNUSEDSIGNAL
+  opcode_info_t info;
+  // verilator lint_on UNUSEDSIGNAL
+  assign info = opcode_info(d_q.opcode);
+  rnic_resp_check #(.QpIdxW(QpIdxW), .CountW(PtrW + 1)) u_check (
+      .enable_i, .port_cfg_i, .desc_i(d_q), .ctx_i(ctx_q),
+      .halted_i(s.halted || rd_halted), .epsn_i(s.epsn), .in_send_i(s.in_send), .in_write_i(s.in_write),
+      .msg_done_i(s.done), .msg_len_i(s.dma_len),
+      .reads_i(rd_used_new), .read_full_i(rd_used[PtrW]), .rq_avail_i(prod != s.head && !ctx_q.hot.has_srq),
+      .drop_o(v.drop), .drop_cnt_o(drop_cnt), .ignore_o(v.ignore), .gap_o(v.gap), .dup_ack_o(v.dup_ack), .dup_read_o(v.dup_read),
+      .nak_o(v.nak), .rnr_o(v.rnr), .exec_o(v.exec), .dup_o(v.dup), .psns_o(v.psns)
+  );
+
+  // ---------------------------------------------------------------- placement
+  logic starts, ends, place_done, cons_we, commit, at_commit, out_idle;
+  wc_status_e place_status;
+  logic [7:0] place_vendor;
+  logic [4:0] place_sge;
+  logic [31:0] place_off, key_len;
+  assign starts = info.first || info.only;
+  assign ends   = info.last || info.only;
+  // The first packet of a WRITE and a READ are judged for the whole length, later packets of a WRITE each for its part:
+  // the region may have gone meanwhile. No key and no address is looked at for length 0 (C9-88).
+  assign key_len = starts ? d_q.dma_len : 32'(d_q.payload_len);
+  rnic_resp_place #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride)) u_place (
+      .clk_i, .rst_i, .start_i(state_q == StPlace), .discard_i(!v_q.exec), .is_send_i(info.is_send), .payload_len_i(d_q.payload_len),
+      .pd_i(ctx_q.create.pd),
+      .qp_idx_i(idx_q), .epoch_i(s.epoch), .wqe_idx_i(s.head), .rq_base_i(ctx_q.create.rq_base),
+      .log_rq_i(ctx_q.hot.log_rq), .log_stride_i(ctx_q.create.log_rq_stride),
+      .sge_i(starts ? '0 : s.sge), .sge_off_i(starts ? '0 : s.sge_off), .inval_i(cons_we),
+      .rkey_i(starts ? d_q.rkey : s.rkey), .va_i(starts ? d_q.va : s.va), .key_len_i(key_len),
+      .key_access_i(info.is_read_req ? 4'(1 << ACCESS_REMOTE_READ) : 4'(1 << ACCESS_REMOTE_WRITE)),
+      .done_o(place_done), .status_o(place_status), .vendor_err_o(place_vendor), .sge_o(place_sge), .sge_off_o(place_off),
+      .pay_valid_i(rx_pay_valid_i), .pay_ready_o(rx_pay_ready_o), .pay_data_i(rx_pay_data_i), .pay_last_i(rx_pay_last_i),
+      .mr_req_valid_o, .mr_req_ready_i, .mr_req_o, .mr_rsp_valid_i, .mr_rsp_i,
+      .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i,
+      .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
+  );
+  wc_status_e status_q;
+  logic [7:0] vendor_q;
+  logic [4:0] sge_q;
+  logic [31:0] off_q;
+
+  // ---------------------------------------------------------------- what the packet or visit leads to
+  logic serving, live, flush, send_deferred;
+  assign serving = hot_i.state == QP_STATE_RTR || hot_i.state == QP_STATE_RTS || hot_i.state == QP_STATE_SQD || hot_i.state == QP_STATE_SQE;
+  // The life and state as they are now, not as they were when the packet began.
+  assign live    = hot_i.valid && hot_i.epoch == s.epoch;
+  assign flush   = visit_q && live && hot_i.state == QP_STATE_ERR && !hot_i.has_srq && prod != s.head;
+  assign send_deferred = visit_q && live && serving && s.def_valid && rd_none && !rd_halted;
+
+  logic fatal, ok, wqe_used, do_cqe, do_event, do_comm, respond, do_job, do_err;
+  logic [7:0] synd;
+  wc_status_e cqe_status;
+  always_comb begin
+    n          = s;
+    ok         = !visit_q && v_q.exec && status_q == WC_STATUS_SUCCESS;
+    fatal      = !visit_q && (v_q.nak || (v_q.exec && status_q != WC_STATUS_SUCCESS));
+    // An error is reported by the receive WQE in use; a WRITE with immediate uses one once it is there.
+    wqe_used   = s.in_send || (v_q.exec && (info.is_send || (info.is_write && info.has_imm)));
+    do_cqe     = 1'b0;
+    do_event   = 1'b0;
+    respond    = 1'b0;
+    synd       = AETH_SYNDROME_ACK_NO_CREDIT;
+    do_err     = 1'b0;
+    cqe_status = WC_STATUS_SUCCESS;
+    do_comm    = !visit_q && ctx_q.hot.state == QP_STATE_RTR && !s.comm_est && !v_q.drop;
+    n.comm_est = s.comm_est || do_comm;
+
+    if (ok) begin
+      n.nak_sent = 1'b0;
+      n.epsn     = s.epsn + v_q.psns;
+      n.in_send  = info.is_send && !ends;
+      n.in_write = info.is_write && !ends;
+      n.sge      = ends ? '0 : sge_q;
+      n.sge_off  = ends ? '0 : off_q;
+      n.done     = (starts ? '0 : s.done) + 32'(d_q.payload_len);
+      if (info.is_write) begin
+        n.va      = (starts ? d_q.va : s.va) + 64'(d_q.payload_len);
+        n.rkey    = starts ? d_q.rkey : s.rkey;
+        n.dma_len = starts ? d_q.dma_len : s.dma_len;
+      end
+      if (ends) n.msn = s.msn + 24'd1;
+      if (info.is_read_req) begin
+        n.rd_push = s.rd_push + (PtrW + 1)'(1);
+        n.rd_new  = s.rd_new + (PtrW + 1)'(1);
+      end
+      do_cqe  = ends && wqe_used;
+      respond = d_q.ack_req && !info.is_read_req;
+      // The packet that a waiting NAK names has come after all: what remains of the NAK is that it acknowledges.
+      if (s.def_valid) n.def_synd = AETH_SYNDROME_ACK_NO_CREDIT;
+    end else if (fatal) begin
+      n.halted  = 1'b1;
+      n.in_send = 1'b0;
+      do_cqe    = wqe_used;
+      do_event  = !wqe_used;
+      respond   = 1'b1;
+      case (v_q.nak ? WC_STATUS_REM_INV_REQ_ERR : status_q)
+        WC_STATUS_REM_INV_REQ_ERR, WC_STATUS_LOC_LEN_ERR: synd = AETH_SYNDROME_NAK_INV_REQ;
+        WC_STATUS_LOC_ACCESS_ERR: synd = AETH_SYNDROME_NAK_REM_ACCESS;
+        default: synd = AETH_SYNDROME_NAK_REM_OP;
+      endcase
+      cqe_status = v_q.nak ? WC_STATUS_REM_INV_REQ_ERR : status_q;
+    end else if (!visit_q && v_q.gap) begin
+      n.nak_sent = 1'b1;
+      respond    = !s.nak_sent;
+      synd       = AETH_SYNDROME_NAK_PSN_SEQ;
+`ifdef RNIC_CUT_RECV_GAP_ONCE
+      respond    = 1'b1;
+`endif
+    end else if (!visit_q && v_q.rnr) begin
+      n.nak_sent = 1'b1;
+      respond    = 1'b1;
+      synd       = 8'(AETH_SYNDROME_RNR_BASE) | 8'(ctx_q.path.min_rnr_timer);
+    end else if (!visit_q && v_q.dup_ack) begin
+`ifndef RNIC_CUT_RECV_DUP_ACK
+      respond = 1'b1;
+`endif
+    end else if (!visit_q && v_q.dup_read) begin
+      n.rd_push = s.rd_push + (PtrW + 1)'(1);
+    end else if (flush) begin
+      n.in_send  = 1'b0;
+      do_cqe     = 1'b1;
+      cqe_status = WC_STATUS_WR_FLUSH_ERR;
+    end else if (send_deferred) begin
+      respond = 1'b1;
+      synd    = s.def_synd;
+    end
+    if (do_cqe) n.head = s.head + wqe_idx_t'(1);
+
+    // An ACK does not take the place of a NAK that waits, since both name the same PSN.
+    if (respond && n.def_valid && synd == AETH_SYNDROME_ACK_NO_CREDIT) synd = n.def_synd;
+    do_job = respond;
+    if (respond) begin
+      n.def_valid = 1'b0;
+`ifndef RNIC_CUT_RECV_DEFER
+      if (!rd_none) begin
+        n.def_valid = 1'b1;
+        n.def_synd  = synd;
+        do_job      = 1'b0;
+      end
+`endif
+    end
+    // ERR is asked for when the NAK leaves: in ERR the READ responses before it would never be sent.
+    do_err = do_job && n.halted;
+  end
+
+  assign at_commit = state_q == StCommit && out_idle;
+  assign commit  = at_commit && (visit_q ? (flush || send_deferred) : (live && serving && !v_q.drop && !v_q.ignore));
+  assign sec_we  = commit;
+  assign sec_d   = n;
+  assign cons_we = commit && do_cqe;
+  assign again   = commit && flush && prod != n.head;
+  assign rq_cons_we_o = cons_we;
+  assign rq_cons_o    = '{idx: idx_q, pos: '{epoch: s.epoch, val: n.head}};
+
+  // ---------------------------------------------------------------- READ slots
+  assign rd_push_o       = commit && !visit_q && (v_q.dup_read || (ok && info.is_read_req));
+  assign rd_push_epoch_o = s.epoch;
+  assign rd_push_ptr_o   = s.rd_push;
+  assign rd_push_dup_o   = v_q.dup_read;
+  assign rd_push_psn_o   = d_q.psn;
+  assign rd_push_va_o    = d_q.va;
+  assign rd_push_rkey_o  = d_q.rkey;
+  assign rd_push_len_o   = d_q.dma_len;
+  assign rd_push_msn_o   = n.msn;
+
+  // ---------------------------------------------------------------- what is handed over after the commit
+  cqe_req_t cqe;
+  qpn_t qpn;
+  assign qpn = make_qpn(ctx_q.hot.gen, idx_q, QpIdxW);
+  always_comb begin
+    cqe           = '0;
+    cqe.cqn       = ctx_q.create.recv_cq;
+    cqe.qp_idx    = idx_q;
+    cqe.epoch     = s.epoch;
+    cqe.solicited = (!visit_q && d_q.se) || cqe_status != WC_STATUS_SUCCESS;
+    cqe.qpn       = qpn;
+    cqe.opcode    = (info.is_write && !s.in_send && !visit_q) ? WC_OPCODE_RECV_RDMA_WITH_IMM : WC_OPCODE_RECV;
+    cqe.wqe_index = s.head;
+    cqe.status    = cqe_status;
+    if (cqe_status == WC_STATUS_SUCCESS) begin
+      cqe.with_imm = info.has_imm;
+      cqe.byte_len = n.done;
+      cqe.imm      = info.has_imm ? d_q.imm : '0;
+    end else if (!visit_q && v_q.exec) begin
+      cqe.vendor_err = vendor_q;
+    end
+  end
+  // An ACK names the last PSN that was executed, a NAK the one that was not.
+  rnic_resp_out u_out (
+      .clk_i, .rst_i, .commit_i(commit), .idle_o(out_idle), .qp_idx_i(idx_q), .epoch_i(s.epoch), .qpn_i(qpn),
+      .do_comm_i(do_comm), .do_cqe_i(do_cqe), .cqe_i(cqe), .do_event_i(do_event), .do_job_i(do_job), .syndrome_i(synd),
+      .psn_i((synd == AETH_SYNDROME_ACK_NO_CREDIT) ? n.epsn - psn_t'(1) : n.epsn), .msn_i(n.msn), .do_err_i(do_err),
+      .job_valid_o, .job_ready_i, .job_o, .cqe_valid_o, .cqe_ready_i, .cqe_o, .eqe_valid_o, .eqe_ready_i, .eqe_o,
+      .qp_err_valid_o, .qp_err_ready_i, .qp_err_o
+  );
+
+  always_comb begin
+    cnt_o = '0;
+    if (at_commit && !visit_q) begin
+      if (v_q.drop) cnt_o[drop_cnt_q] = 1'b1;
+      else if (!(live && serving)) cnt_o[COUNTER_ID_RX_DROP_QP_STATE] = 1'b1;
+      else begin
+        cnt_o[COUNTER_ID_RX_DUPLICATES]      = v_q.dup;
+        cnt_o[COUNTER_ID_RX_OUT_OF_SEQUENCE] = v_q.gap;
+      end
+    end
+  end
+
+  // ---------------------------------------------------------------- sequence
+  logic cold_asked_q, cold_here_q;
+  // A visit asks only when it has something to do: most doorbells are for queues that need no flush.
+  assign cold_req_valid_o = !cold_asked_q && (state_q == StCold || (!visit_q && (state_q == StLoad || state_q == StLook)));
+  logic worth;
+  assign worth = !visit_q || hot_i.state == QP_STATE_ERR || (sec_raw.def_valid && sec_raw.epoch == hot_i.epoch);
+  always_comb begin
+    state_d = state_q;
+    case (state_q)
+      StIdle:   if (begin_packet || begin_visit) state_d = StLoad;
+      StLoad:   state_d = StLook;
+      StLook:   state_d = worth ? StCold : StIdle;
+      StCold:   if (cold_here_q) state_d = visit_q ? StCommit : StCheck;
+      StCheck:  state_d = StPlace;
+      StPlace:  if (place_done) state_d = StCommit;
+      StCommit: if (out_idle) state_d = StIdle;
+      default:  state_d = StIdle;
+    endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (begin_packet || begin_visit) begin
+      idx_q         <= begin_visit ? qp_idx_t'(pick_idx) : qpn_idx(rx_desc_i.dest_qpn, QpIdxW);
+      visit_q       <= begin_visit;
+      last_packet_q <= begin_packet;
+    end
+    if (begin_packet) d_q <= rx_desc_i;
+    if (cold_rsp_valid_i) ctx_q <= cold_rsp_i;
+    if (state_q == StCheck) begin
+      v_q        <= v;
+      drop_cnt_q <= drop_cnt;
+    end
+    if (place_done) begin
+      status_q <= place_status;
+      vendor_q <= place_vendor;
+      sge_q    <= place_sge;
+      off_q    <= place_off;
+    end
+    if (state_q == StIdle) begin
+      cold_asked_q <= 1'b0;
+      cold_here_q  <= 1'b0;
+    end else begin
+      if (cold_req_valid_o && cold_req_ready_i) cold_asked_q <= 1'b1;
+      if (cold_rsp_valid_i) cold_here_q <= 1'b1;
+    end
+    state_q <= state_d;
+    if (rst_i) begin
+      state_q       <= StIdle;
+      last_packet_q <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_i) begin
+      if (rd_push_o) a_slot_free : assert (!rd_used[PtrW]);
+      if (cold_rsp_valid_i) a_context_expected : assert (cold_asked_q && !cold_here_q);
+      if (commit) a_no_two_messages : assert (!(n.in_send && n.in_write));
+    end
+  end
+endmodule
