@@ -1,6 +1,204 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Command line of OpenRNIC.
 
-fn main() -> anyhow::Result<()> {
-    anyhow::bail!("no command is built in yet")
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use openrnic::{Failure, RunOptions, Scenario, report};
+
+/// Runs scenarios on simulated RNICs and shows what they are.
+#[derive(Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a scenario. Exit code 1: it did not go as expected; 2: the file is wrong.
+    Run {
+        /// The scenario (TOML).
+        scenario: PathBuf,
+        /// Write a capture for Wireshark.
+        #[arg(long, value_name = "FILE")]
+        pcap: Option<PathBuf>,
+        /// Write a trace (FST) for GTKWave or Surfer; slow.
+        #[arg(long, value_name = "FILE")]
+        wave: Option<PathBuf>,
+        /// Seed of all randomness; the file's own otherwise.
+        #[arg(long, env = "OPENRNIC_SEED")]
+        seed: Option<u64>,
+        /// Width of the data path in bits.
+        #[arg(long, value_parser = width)]
+        data_width: Option<usize>,
+        /// Tell each step.
+        #[arg(short, long)]
+        verbose: bool,
+    },
+    /// Check scenario files; run nothing.
+    Check {
+        /// The scenarios.
+        #[arg(required = true)]
+        scenarios: Vec<PathBuf>,
+    },
+    /// Bring up a simulated device and show what it is.
+    Devinfo {
+        /// Width of the data path in bits.
+        #[arg(long, default_value = "64", value_parser = width)]
+        data_width: usize,
+        /// Also show all registers.
+        #[arg(short, long)]
+        verbose: bool,
+    },
+}
+
+fn width(text: &str) -> Result<usize, String> {
+    match text {
+        "64" => Ok(64),
+        "512" => Ok(512),
+        _ => Err("64 or 512 is built".to_owned()),
+    }
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Run { scenario, pcap, wave, seed, data_width, verbose } => {
+            run(&scenario, RunOptions { seed, data_width, pcap, wave }, verbose)
+        }
+        Command::Check { scenarios } => check(&scenarios),
+        Command::Devinfo { data_width, verbose } => match devinfo(data_width, verbose) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => {
+                eprintln!("error: {e:#}");
+                ExitCode::from(1)
+            }
+        },
+    }
+}
+
+fn check(files: &[PathBuf]) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for file in files {
+        match openrnic::load(file) {
+            Ok(s) => println!("{}: {} NICs, {} steps", file.display(), s.doc.nic.len(), s.steps.len()),
+            Err(e) => {
+                eprintln!("error: {e}");
+                code = ExitCode::from(2);
+            }
+        }
+    }
+    code
+}
+
+fn run(file: &Path, options: RunOptions, verbose: bool) -> ExitCode {
+    let scenario = match openrnic::load(file) {
+        Ok(scenario) => scenario,
+        Err(e) => {
+            eprintln!("error: {e}");
+            return ExitCode::from(2);
+        }
+    };
+    let bar = progress(&scenario, verbose);
+    let outcome = openrnic::run(&scenario, &options, |i, step, time_ns| {
+        bar.set_position(i as u64);
+        bar.set_message(format!("line {}: {} ({})", step.line, step.name, report::time(time_ns)));
+        if verbose {
+            println!("{:>12}  line {:>4}  {}", report::time(time_ns), step.line, step.name);
+        }
+    });
+    bar.finish_and_clear();
+    let written = |options: &RunOptions| {
+        let mut out = String::new();
+        for (what, path) in [("capture", &options.pcap), ("trace", &options.wave)] {
+            if let Some(path) = path {
+                out += &format!("{what}: {}\n", path.display());
+            }
+        }
+        out
+    };
+    match outcome {
+        Ok(summary) => {
+            if !scenario.doc.description.is_empty() {
+                println!("{}", scenario.doc.description.trim());
+            }
+            print!("{}{}", report::summary(&scenario.doc.name, &summary), written(&options));
+            println!("{}: passed", file.display());
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            explain(file, &options, &failure);
+            eprint!("{}", written(&options));
+            ExitCode::from(1)
+        }
+    }
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn progress(scenario: &Scenario, verbose: bool) -> ProgressBar {
+    if verbose {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(scenario.steps.len() as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn explain(file: &Path, options: &RunOptions, failure: &Failure) {
+    let place = failure.line.map_or_else(|| file.display().to_string(), |line| format!("{}:{line}", file.display()));
+    eprintln!("FAILED {place}: {}: {:#}", failure.step, failure.error);
+    eprintln!("at {} of simulated time", report::time(failure.time_ns));
+    let mut replay =
+        format!("openrnic run {} --seed {} --data-width {}", file.display(), failure.seed, failure.data_width);
+    for (flag, path) in [("--pcap", &options.pcap), ("--wave", &options.wave)] {
+        if let Some(path) = path {
+            replay += &format!(" {flag} {}", path.display());
+        }
+    }
+    eprintln!("replay: {replay}");
+    if options.wave.is_none() {
+        eprintln!("add --wave FILE to see every signal");
+    }
+}
+
+fn devinfo(data_width: usize, verbose: bool) -> anyhow::Result<()> {
+    let text = "name = \"devinfo\"\n[[nic]]\nname = \"a\"\n".to_owned();
+    let scenario = Scenario::parse(Path::new("devinfo"), text)?;
+    let options = openrnic::world::SimOptions { seed: 1, data_width, pcap: None, wave: None };
+    let sim = openrnic::world::Sim::new(&scenario.doc, &options)?;
+    let device = openrnic_driver::Device::open(sim.bus(0)?, openrnic_driver::OpenParams::default())?;
+    let info = device.info()?;
+    let pci = info.pci;
+    println!("function     {:04x}:{:04x}, BAR0 of {} KiB at {:#x}", pci.vendor, pci.device, pci.bar0_bytes >> 10, pci.bar0_addr);
+    println!("interface    {}.{}.{}", info.version >> 16, info.version >> 8 & 0xff, info.version & 0xff);
+    println!("link         max payload {}, max read request {}, {} MSI-X vectors", pci.max_payload, pci.max_read_request, pci.vectors);
+    let c = info.caps;
+    println!("data path    {} bits, {} ps per clock cycle", c.data_width, c.clk_period_ps);
+    println!("tables       {} QPs, {} CQs, {} MRs, {} PDs, {} EQs", 1u64 << c.log_qp.min(63), c.num_cq, c.num_mr, c.num_pd, c.num_eq);
+    println!("work         {} SGEs, {} bytes inline, {} READs outstanding, {} DMA tags", c.max_sge, c.max_inline, c.max_rd_atomic, c.dma_tags);
+    println!("ports        {}, {} GIDs, {} P_Keys, {} doorbell pages", c.num_ports, c.num_gid, c.num_pkey, c.num_uar);
+    let types = |bits: u32| {
+        let names: Vec<&str> = openrnic_spec::QpType::ALL
+            .iter()
+            .filter(|t| bits >> u8::from(**t) & 1 != 0)
+            .map(|t| t.name())
+            .collect();
+        names.join(" ")
+    };
+    println!("QP types     {} (with a data path: {})", types(c.qp_types), types(c.qp_types_data));
+    let ops: Vec<&str> = openrnic_spec::WqeOpcode::ALL.iter().filter(|o| c.supports_opcode(**o)).map(|o| o.name()).collect();
+    println!("operations   {}", ops.join(" "));
+    for block in &info.blocks {
+        println!("block        {:#06x} type {} version {} {}", block.base, block.block_type, block.version, block.name);
+    }
+    if verbose {
+        for (name, value) in device.registers()? {
+            println!("{name:<24} {value:#x}");
+        }
+    }
+    Ok(())
 }

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! RoCEv2 frames for injection: good ones, and wrong in one way.
+
+use openrnic_spec::{Bth, ExtHeader, ROCE_UDP_PORT, opcode_info};
+
+/// What a frame shall be.
+#[derive(Debug, Clone)]
+pub struct FrameSpec {
+    /// Destination MAC address.
+    pub dmac: [u8; 6],
+    /// Source MAC address.
+    pub smac: [u8; 6],
+    /// Source IPv4 address.
+    pub sip: [u8; 4],
+    /// Destination IPv4 address.
+    pub dip: [u8; 4],
+    /// Destination UDP port.
+    pub udp_port: u16,
+    /// BTH opcode.
+    pub opcode: u8,
+    /// Transport version.
+    pub tver: u8,
+    /// P_Key.
+    pub pkey: u16,
+    /// Destination QPN.
+    pub qpn: u32,
+    /// PSN.
+    pub psn: u32,
+    /// Payload without pad.
+    pub payload: Vec<u8>,
+    /// Flip a bit of the ICRC.
+    pub bad_icrc: bool,
+    /// Flip a bit of the IPv4 header checksum.
+    pub bad_checksum: bool,
+}
+
+impl Default for FrameSpec {
+    fn default() -> Self {
+        Self {
+            dmac: [0; 6],
+            smac: [0; 6],
+            sip: [0; 4],
+            dip: [0; 4],
+            udp_port: ROCE_UDP_PORT,
+            opcode: 4,
+            tver: 0,
+            pkey: 0xffff,
+            qpn: 0,
+            psn: 0,
+            payload: Vec::new(),
+            bad_icrc: false,
+            bad_checksum: false,
+        }
+    }
+}
+
+const ETHERNET: usize = 14;
+const IP: usize = 20;
+const UDP: usize = 8;
+
+/// The frame without check sequence.
+pub fn build(spec: &FrameSpec) -> Vec<u8> {
+    let info = opcode_info(spec.opcode);
+    let extended: usize = info.map_or(0, |i| i.headers.iter().map(|h| ExtHeader::bytes(*h)).sum());
+    let pad = (4 - spec.payload.len() % 4) % 4;
+    let transport = Bth::BYTES + extended + spec.payload.len() + pad + 4;
+
+    let mut f = Vec::with_capacity(ETHERNET + IP + UDP + transport);
+    f.extend(spec.dmac);
+    f.extend(spec.smac);
+    f.extend([0x08, 0x00]);
+
+    let mut ip = [0u8; IP];
+    ip[0] = 0x45;
+    ip[2..4].copy_from_slice(&((IP + UDP + transport) as u16).to_be_bytes());
+    ip[6] = 0x40;
+    ip[8] = 64;
+    ip[9] = 17;
+    ip[12..16].copy_from_slice(&spec.sip);
+    ip[16..20].copy_from_slice(&spec.dip);
+    let mut sum = checksum(&ip);
+    if spec.bad_checksum {
+        sum ^= 1;
+    }
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    f.extend(ip);
+
+    f.extend(0xc000u16.to_be_bytes());
+    f.extend(spec.udp_port.to_be_bytes());
+    f.extend(((UDP + transport) as u16).to_be_bytes());
+    f.extend([0, 0]);
+
+    let bth = Bth::new()
+        .with_opcode(spec.opcode)
+        .with_mig_req(true)
+        .with_pad_cnt(pad as u8)
+        .with_tver(spec.tver & 0xf)
+        .with_pkey(spec.pkey)
+        .with_dest_qp(spec.qpn & 0xff_ffff)
+        .with_psn(spec.psn & 0xff_ffff);
+    f.extend(bth.as_bytes());
+    f.resize(f.len() + extended, 0);
+    f.extend(&spec.payload);
+    f.resize(f.len() + pad, 0);
+    let mut icrc = icrc(&f);
+    if spec.bad_icrc {
+        icrc ^= 1;
+    }
+    f.extend(icrc.to_le_bytes());
+    f
+}
+
+fn checksum(header: &[u8]) -> u16 {
+    let sum: u32 = header.chunks(2).map(|w| w.iter().fold(0, |v, b| v << 8 | u32::from(*b))).sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// The invariant CRC of an IPv4 frame that lacks only it: fields that routers change count as ones.
+fn icrc(frame: &[u8]) -> u32 {
+    let mut hash = crc32fast::Hasher::new();
+    hash.update(&[0xff; 8]);
+    let mut covered = frame.get(ETHERNET..).unwrap_or(&[]).to_vec();
+    let masked = [1, 8, 10, 11, IP + 6, IP + 7, IP + UDP + 4];
+    for at in masked {
+        if let Some(byte) = covered.get_mut(at) {
+            *byte = 0xff;
+        }
+    }
+    hash.update(&covered);
+    hash.finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_and_padding_agree() {
+        let f = build(&FrameSpec { payload: vec![7; 5], ..FrameSpec::default() });
+        assert_eq!(f.len(), 14 + 20 + 8 + 12 + 8 + 4);
+        assert_eq!(u16::from_be_bytes([f[16], f[17]]) as usize, f.len() - 14);
+        assert_eq!(u16::from_be_bytes([f[38], f[39]]) as usize, f.len() - 34);
+        assert_eq!(f[43] >> 4 & 3, 3, "pad count");
+        assert_eq!(checksum(&f[14..34]), 0);
+    }
+
+    #[test]
+    fn what_routers_change_is_not_covered() {
+        let f = build(&FrameSpec { payload: vec![1, 2, 3, 4], ..FrameSpec::default() });
+        let body = f.len() - 4;
+        let mut g = f.clone();
+        for at in [14 + 1, 14 + 8, 14 + 10, 14 + 11, 34 + 6, 42 + 4] {
+            g[at] ^= 0x5a;
+        }
+        assert_eq!(icrc(&g[..body]), icrc(&f[..body]));
+        g[60] ^= 1;
+        assert_ne!(icrc(&g[..body]), icrc(&f[..body]));
+    }
+}
