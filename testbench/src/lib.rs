@@ -2,6 +2,8 @@
 //! Reference models, scoreboard and stimulus: what judges the RTL.
 #![deny(missing_docs)]
 
+pub mod e2e;
+pub mod host_bench;
 pub mod model;
 pub mod qp_bench;
 pub mod qp_pair;
