@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requester: doorbell, scheduler, WQE fetch, segmenter, in-flight pool, ACK and READ response handling, timers.
 // The only writer of the requester sections.
+// rnic_send_ctl owns the sections and visits one QP at a time; in a visit the units rnic_send_resp, rnic_send_retire and rnic_send_pkt
+// work on the section in turn and share WQE cache, list walker and record pool. Jobs (rnic_send_jobs) and received data
+// (rnic_send_place) stream beside that.
 module rnic_send
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
+  import rnic_send_pkg::*;
 #(
     parameter int unsigned DataW = 64,
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxSqStride = 3,
-    parameter int unsigned PoolDepth = 1024
+    parameter int unsigned PoolDepth = 1024,
+    parameter int unsigned InflightCap = 32,
+    parameter int unsigned WqeLines = 32
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -45,4 +51,165 @@ module rnic_send
     input  logic drain_req_i, output logic drain_ack_o,
     output cnt_t cnt_o
 );
+  localparam int unsigned InlineB = (DataW / 8 < 32) ? DataW / 8 : 32;
+
+  visit_t visit;
+  logic hot_ok, idle, timed_out;
+
+  // ---------------------------------------------------------------- units at work on the visit
+  logic resp_start, resp_done, resp_stall, resp_upd, resp_kill, resp_rec_rd, resp_push, resp_discard, resp_notify;
+  sq_sec_t resp_sec, retire_sec, pkt_sec;
+  look_req_t resp_look, pkt_look, look;
+  fetch_req_t resp_fetch, pkt_fetch, fetch;
+  look_res_t look_res;
+  line_rd_t resp_line, pkt_line, walk_line, line_rd;
+  walk_req_t resp_walk, pkt_walk, walk;
+  walk_res_t walk_res;
+  rec_idx_t resp_rec_idx, retire_rec_idx, pkt_rec_idx, rec_next, rec_new, retire_free_tail;
+  wqe_idx_t resp_wqe;
+  rec_t rec, rec_append_rec;
+  cnt_t resp_cnt;
+  logic retire_start, retire_done, retire_again, retire_upd, retire_rec_rd, retire_free, retire_failed, retire_drained;
+  logic [7:0] retire_free_count;
+  logic pkt_start, pkt_done, pkt_again, pkt_failed, pkt_upd, pkt_rec_rd, rec_avail, rec_append, job_push, job_drop, resent;
+  tx_job_t job;
+  logic [DataW-1:0] line_data;
+  logic cqe_in_valid, cqe_in_ready;
+  cqe_req_t cqe_in;
+  logic jobs_room, jobs_busy_qp, jobs_busy_wqe, jobs_idle, place_room, place_busy_qp, place_busy_wqe, place_idle;
+  logic in_resp_q;   // the walker works for the response side
+
+  rnic_send_resp #(.DataW(DataW), .QpIdxW(QpIdxW)) u_resp (
+      .clk_i, .rst_i, .start_i(resp_start), .visit_i(visit), .desc_i(rx_desc_i), .port_cfg_i, .done_o(resp_done), .stall_o(resp_stall),
+      .upd_o(resp_upd), .sec_o(resp_sec), .look_o(resp_look), .look_i(look_res), .fetch_o(resp_fetch), .kill_o(resp_kill),
+      .rd_o(resp_line), .rd_data_i(line_data), .walk_o(resp_walk), .walk_i(walk_res), .rec_rd_o(resp_rec_rd), .rec_idx_o(resp_rec_idx), .rec_i(rec),
+      .rec_next_i(rec_next), .push_o(resp_push), .push_discard_o(resp_discard), .push_notify_o(resp_notify), .push_wqe_o(resp_wqe), .cnt_o(resp_cnt)
+  );
+  rnic_send_retire #(.QpIdxW(QpIdxW)) u_retire (
+      .clk_i, .rst_i, .start_i(retire_start), .visit_i(visit), .done_o(retire_done), .again_o(retire_again), .upd_o(retire_upd), .sec_o(retire_sec),
+      .jobs_busy_qp_i(jobs_busy_qp), .jobs_busy_wqe_i(jobs_busy_wqe), .place_busy_qp_i(place_busy_qp), .place_busy_wqe_i(place_busy_wqe),
+      .rec_rd_o(retire_rec_rd), .rec_idx_o(retire_rec_idx), .rec_i(rec), .rec_next_i(rec_next), .rec_free_o(retire_free),
+      .rec_free_tail_o(retire_free_tail), .rec_free_count_o(retire_free_count), .cqe_valid_o(cqe_in_valid), .cqe_ready_i(cqe_in_ready), .cqe_o(cqe_in),
+      .cons_we_o(sq_cons_we_o), .cons_o(sq_cons_o), .failed_o(retire_failed), .drained_o(retire_drained)
+  );
+  rnic_send_pkt #(.DataW(DataW), .InflightCap(InflightCap)) u_pkt (
+      .clk_i, .rst_i, .start_i(pkt_start), .visit_i(visit), .hot_ok_i(hot_ok), .done_o(pkt_done), .again_o(pkt_again), .failed_o(pkt_failed),
+      .upd_o(pkt_upd), .sec_o(pkt_sec), .look_o(pkt_look), .look_i(look_res), .fetch_o(pkt_fetch), .rd_o(pkt_line), .rd_data_i(line_data),
+      .walk_o(pkt_walk), .walk_i(walk_res), .rec_rd_o(pkt_rec_rd), .rec_idx_o(pkt_rec_idx), .rec_i(rec), .rec_next_i(rec_next), .rec_avail_i(rec_avail),
+      .rec_new_i(rec_new), .rec_append_o(rec_append), .rec_o(rec_append_rec), .push_o(job_push), .drop_o(job_drop), .job_o(job), .resent_o(resent)
+  );
+  assign sq_drained_valid_o = retire_drained;
+  assign sq_drained_idx_o   = visit.idx;
+  assign sq_drained_epoch_o = visit.sec.epoch;
+
+  // ---------------------------------------------------------------- owner
+  logic notify_valid, notify_ready, ready_valid, ready_pop, resp_here, job_err, job_err_pop, list_free;
+  qp_idx_t notify_idx, ready_idx, job_err_idx;
+  epoch_t job_err_epoch;
+  wqe_idx_t job_err_wqe;
+  dma_err_e job_err_code;
+  rnic_send_ctl #(.QpIdxW(QpIdxW), .ClkPeriodPs(ClkPeriodPs)) u_ctl (
+      .clk_i, .rst_i, .enable_i, .qp_evt_valid_i, .qp_evt_idx_i(qp_evt_i.idx), .sq_kick_valid_i, .sq_kick_idx_i,
+      .notify_valid_i(notify_valid), .notify_ready_o(notify_ready), .notify_idx_i(notify_idx),
+      .ready_valid_i(ready_valid), .ready_idx_i(ready_idx), .ready_pop_o(ready_pop),
+      .err_valid_i(job_err), .err_pop_o(job_err_pop), .err_idx_i(job_err_idx), .err_epoch_i(job_err_epoch), .err_wqe_i(job_err_wqe), .err_code_i(job_err_code),
+      .desc_valid_i(rx_desc_valid_i), .desc_ready_o(rx_desc_ready_o), .desc_qpn_i(rx_desc_i.dest_qpn),
+      .place_room_i(place_room), .jobs_room_i(jobs_room), .jobs_busy_qp_i(jobs_busy_qp),
+      .hot_idx_o, .hot_i, .sq_prod_i, .cold_req_valid_o, .cold_req_ready_i, .cold_rsp_valid_i, .cold_rsp_i,
+      .visit_o(visit), .hot_ok_o(hot_ok),
+      .resp_start_o(resp_start), .resp_done_i(resp_done), .resp_stall_i(resp_stall), .resp_fetch_i(resp_fetch.valid), .resp_here_i(resp_here),
+      .resp_upd_i(resp_upd), .resp_sec_i(resp_sec),
+      .retire_start_o(retire_start), .retire_done_i(retire_done), .retire_again_i(retire_again), .retire_failed_i(retire_failed),
+      .retire_upd_i(retire_upd), .retire_sec_i(retire_sec),
+      .pkt_start_o(pkt_start), .pkt_done_i(pkt_done), .pkt_again_i(pkt_again), .pkt_failed_i(pkt_failed), .pkt_upd_i(pkt_upd), .pkt_sec_i(pkt_sec),
+      .list_free_o(list_free), .qp_err_valid_o, .qp_err_o, .stop_i(drain_req_i), .idle_o(idle), .timeout_o(timed_out)
+  );
+  assign cold_req_idx_o = hot_idx_o;
+  assign sq_prod_idx_o  = hot_idx_o;
+
+  // ---------------------------------------------------------------- what the units share; only one of them works at a time
+  always_comb begin
+    look    = resp_look.valid ? resp_look : pkt_look;
+    fetch   = resp_fetch.valid ? resp_fetch : pkt_fetch;
+    walk    = resp_walk.start ? resp_walk : pkt_walk;
+    line_rd = walk_line.valid ? walk_line : resp_line.valid ? resp_line : pkt_line;
+  end
+  always_ff @(posedge clk_i) if (walk.start) in_resp_q <= resp_walk.start;
+
+  logic fetch_busy;
+  rnic_wqe_cache #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxSqStride(MaxSqStride), .SendLines(WqeLines)) u_cache (
+      .clk_i, .rst_i, .look_i(look), .look_o(look_res), .fetch_i(fetch), .kill_i(resp_kill),
+      .ready_valid_o(ready_valid), .ready_idx_o(ready_idx), .ready_pop_i(ready_pop), .resp_here_o(resp_here),
+      .rd_i(line_rd), .rd_data_o(line_data), .busy_o(fetch_busy),
+      .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i
+  );
+
+  logic mr_valid, piece_valid, piece_last;
+  mr_req_t mr_req;
+  tx_piece_t piece;
+  logic [8*InlineB-1:0] piece_data;
+  rnic_sge_walk #(.DataW(DataW)) u_walk (
+      .clk_i, .rst_i, .req_i(walk), .res_o(walk_res), .rd_o(walk_line), .rd_data_i(line_data), .mr_req_valid_o(mr_valid), .mr_req_ready_i(mr_req_ready_i[0]),
+      .mr_req_o(mr_req), .mr_rsp_valid_i(mr_rsp_valid_i[0]), .mr_rsp_i, .piece_valid_o(piece_valid), .piece_o(piece), .piece_data_o(piece_data), .piece_last_o(piece_last)
+  );
+  // One walker serves both directions, so the second look-up port stays free.
+  assign mr_req_valid_o = {1'b0, mr_valid};
+  assign mr_req_o       = {mr_req_t'('0), mr_req};
+  logic unused_mr;
+  assign unused_mr = ^{mr_req_ready_i[1], mr_rsp_valid_i[1]};
+
+  logic [12:0] free_cnt;
+  rnic_inflight #(.Depth(PoolDepth)) u_inflight (
+      .clk_i, .rst_i, .avail_o(rec_avail), .new_idx_o(rec_new), .append_i(rec_append), .append_rec_i(rec_append_rec),
+      .append_link_i(visit.sec.count != '0), .append_tail_i(visit.sec.tail),
+      .free_i(retire_free || list_free), .free_head_i(visit.sec.head), .free_tail_i(list_free ? visit.sec.tail : retire_free_tail),
+      .free_count_i(list_free ? visit.sec.count : retire_free_count),
+      .rd_en_i(resp_rec_rd || retire_rec_rd || pkt_rec_rd), .rd_idx_i(resp_rec_rd ? resp_rec_idx : retire_rec_rd ? retire_rec_idx : pkt_rec_idx),
+      .rd_rec_o(rec), .rd_next_o(rec_next), .free_cnt_o(free_cnt)
+  );
+  logic unused_free;
+  assign unused_free = ^free_cnt;   // for benches
+
+  // ---------------------------------------------------------------- streams beside the visits
+  rnic_send_jobs #(.DataW(DataW), .QpIdxW(QpIdxW)) u_jobs (
+      .clk_i, .rst_i, .room_o(jobs_room), .piece_valid_i(piece_valid && !in_resp_q), .piece_i(piece), .piece_data_i(piece_data),
+      .push_i(job_push), .drop_i(job_drop), .job_i(job), .job_epoch_i(visit.sec.epoch), .job_wqe_i(visit.sec.snd_wqe),
+      .tx_job_valid_o, .tx_job_ready_i, .tx_job_o, .tx_piece_valid_o, .tx_piece_ready_i, .tx_piece_o, .tx_piece_data_o,
+      .tx_done_i, .tx_err_valid_i, .tx_err_i, .err_valid_o(job_err), .err_pop_i(job_err_pop), .err_idx_o(job_err_idx), .err_epoch_o(job_err_epoch),
+      .err_wqe_o(job_err_wqe), .err_code_o(job_err_code), .query_idx_i(visit.idx), .query_wqe_i(visit.sec.cons),
+      .busy_qp_o(jobs_busy_qp), .busy_wqe_o(jobs_busy_wqe), .idle_o(jobs_idle)
+  );
+  rnic_send_place #(.DataW(DataW), .QpIdxW(QpIdxW)) u_place (
+      .clk_i, .rst_i, .room_o(place_room), .piece_valid_i(piece_valid && in_resp_q), .piece_addr_i(piece.addr), .piece_len_i(piece.len), .piece_last_i(piece_last),
+      .push_i(resp_push), .push_discard_i(resp_discard), .push_notify_i(resp_notify), .push_idx_i(visit.idx), .push_wqe_i(resp_wqe),
+      .query_idx_i(visit.idx), .query_wqe_i(visit.sec.cons), .busy_qp_o(place_busy_qp), .busy_wqe_o(place_busy_wqe), .idle_o(place_idle),
+      .notify_valid_o(notify_valid), .notify_ready_i(notify_ready), .notify_idx_o(notify_idx),
+      .pay_valid_i(rx_pay_valid_i), .pay_ready_o(rx_pay_ready_o), .pay_data_i(rx_pay_data_i), .pay_last_i(rx_pay_last_i),
+      .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
+  );
+
+  logic [2:0] cqe_level;
+  rnic_fifo #(.Width($bits(cqe_req_t)), .Depth(4)) u_cqe (
+      .clk_i, .rst_i, .in_valid_i(cqe_in_valid), .in_ready_o(cqe_in_ready), .in_data_i(cqe_in),
+      .out_valid_o(cqe_valid_o), .out_ready_i(cqe_ready_i), .out_data_o(cqe_o), .level_o(cqe_level)
+  );
+
+  // No events come from the requester: its errors stand in completions.
+  assign eqe_valid_o = 1'b0;
+  assign eqe_o       = '0;
+  logic unused_misc;
+  assign unused_misc = ^{eqe_ready_i, qp_evt_i.epoch, qp_evt_i.state, qp_evt_i.new_life};
+
+  // ---------------------------------------------------------------- barrier, counters
+  logic ack_q;
+  assign drain_ack_o = ack_q && drain_req_i;
+  always_ff @(posedge clk_i) begin
+    if (rst_i) ack_q <= 1'b0;
+    else ack_q <= drain_req_i && idle && jobs_idle && place_idle && !fetch_busy && cqe_level == '0;
+  end
+  always_comb begin
+    cnt_o = resp_cnt;
+    cnt_o[COUNTER_ID_RETRANSMISSIONS] = resent;
+    cnt_o[COUNTER_ID_TIMEOUTS]        = timed_out;
+  end
 endmodule

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types that the modules of the requester (rtl/send) share.
+package rnic_send_pkg;
+  import rnic_spec_pkg::*;
+  import rnic_pkg::*;
+
+  typedef logic [11:0] rec_idx_t;   // in-flight record
+  typedef logic [5:0]  line_idx_t;  // line of the WQE cache
+  typedef logic [35:0] tick_t;      // 1.024 us
+
+  typedef enum logic [1:0] {
+    KIND_SEND,
+    KIND_WRITE,
+    KIND_READ
+  } kind_e;
+
+  // In-flight record: a message with PSNs that has not completed.
+  typedef struct packed {
+    wqe_idx_t    wqe;
+    psn_t        first;
+    psn_t        last;
+    logic [31:0] len;
+    kind_e       kind;
+    logic        signaled;
+  } rec_t;
+
+  // What the next packet of the oldest READ's responses may be.
+  typedef enum logic [1:0] {
+    RD_FIRST,   // FIRST or ONLY
+    RD_MORE,    // MIDDLE or LAST
+    RD_ANY      // asked again: packets of both requests may come
+  } rd_phase_e;
+
+  // Requester section of a QP. Window: una <= next <= top (as distances from una); WQEs: cons <= snd <= fresh.
+  typedef struct packed {
+    epoch_t      epoch;
+    logic        live;        // PSNs were taken from the control section
+    logic        halted;      // a WQE failed: nothing but flushing until a new life
+    wqe_idx_t    cons;        // oldest WQE that has not completed
+    wqe_idx_t    fresh;       // first WQE without PSNs: those before have records
+    wqe_idx_t    snd_wqe;     // WQE of the next packet
+    logic [31:0] snd_off;     // its place in the message
+    logic [31:0] msg_len;     // length of that message while snd_off is not 0
+    psn_t        next_psn;    // of the next packet
+    psn_t        una_psn;     // oldest one not acknowledged
+    psn_t        top_psn;     // first one never used
+    logic        resync;      // the send pointer goes back (or on) to una_psn
+    logic        alone;       // a record covers more than MaxSmallPsn PSNs: it stands alone
+    rec_idx_t    head;        // list of records
+    rec_idx_t    tail;
+    logic [7:0]  count;
+    logic [4:0]  rd_cnt;      // READs sent and not answered
+    rec_idx_t    rd_rec;      // the oldest of them
+    psn_t        rd_psn;      // PSN of the response that it waits for
+    rd_phase_e   rd_phase;
+    logic        rd_lost;     // its loss was seen and acted upon
+    logic [2:0]  retries;     // since the last progress
+    logic [2:0]  rnr_tries;
+    logic        rnr_wait;    // deadline is the end of an RNR wait
+    logic        timer_on;
+    tick_t       deadline;
+    logic        rem_fail;    // the WQE that holds una_psn fails with rem_status
+    logic [7:0]  rem_status;
+    logic        loc_fail;    // WQE loc_wqe fails with loc_status when it is the oldest; sending stops before it
+    wqe_idx_t    loc_wqe;
+    logic [7:0]  loc_status;
+    logic [7:0]  loc_vendor;
+  } sq_sec_t;
+
+  // More PSNs than this: the message stands alone in the list, so that distances stay below 2^23.
+  localparam int unsigned MaxSmallPsn = 65536;
+
+  // The visit of a QP, as its owner shows it to the units that work on it.
+  typedef struct packed {
+    qp_idx_t  idx;
+    qp_ctx_t  ctx;            // hot: live
+    wqe_idx_t prod;
+    sq_sec_t  sec;
+    tick_t    now;
+  } visit_t;
+
+  // WQE cache: look-up, and fetch into the line that was looked up.
+  typedef struct packed {
+    logic     valid;
+    logic     resp;           // the lines of the response side
+    logic     want;           // when the line is on its way: tell when it is here
+    qp_idx_t  idx;
+    epoch_t   epoch;
+    wqe_idx_t wqe;
+  } look_req_t;
+  typedef struct packed {
+    logic      hit;
+    logic      pend;          // on its way
+    logic      room;          // not here, and a fetch can start
+    dma_err_e  err;           // of a hit
+    line_idx_t line;
+  } look_res_t;
+  typedef struct packed {
+    logic        valid;
+    logic        want;        // tell when it is here
+    logic [63:0] addr;
+    logic [15:0] len;
+  } fetch_req_t;
+  typedef struct packed {
+    logic      valid;
+    line_idx_t line;
+    logic [5:0] beat;
+  } line_rd_t;
+
+  typedef enum logic [1:0] {
+    WALK_SUM,     // add up the lengths
+    WALK_CHECK,   // judge the keys of len bytes from off on
+    WALK_PIECES,  // the same, and give the pieces
+    WALK_INLINE   // give inline data as pieces
+  } walk_mode_e;
+  typedef struct packed {
+    logic        start;
+    walk_mode_e  mode;
+    line_idx_t   line;
+    logic [4:0]  nsge;
+    logic [31:0] off;
+    logic [31:0] len;
+    logic [15:0] pd;
+    logic [3:0]  access;
+  } walk_req_t;
+  typedef struct packed {
+    logic        done;        // one cycle; the rest is valid with it
+    mr_err_e     err;
+    logic [35:0] sum;
+  } walk_res_t;
+
+  // Initial value of a section.
+  function automatic sq_sec_t sec_init(epoch_t epoch);
+    sq_sec_t s;
+    s = '0;
+    s.epoch = epoch;
+    s.rd_phase = RD_FIRST;
+    return s;
+  endfunction
+
+  // Ticks of the transport timer: at least 4.096 us * 2^code.
+  function automatic tick_t timeout_ticks(logic [4:0] code);
+    return (tick_t'(4) << code) + tick_t'(1);
+  endfunction
+  function automatic tick_t rnr_ticks(logic [4:0] code);
+    return tick_t'(32'((rnr_timer_ns(code) + 32'd1023) >> 10)) + tick_t'(1);
+  endfunction
+
+  // Restarts the transport timer, or stops it when nothing is outstanding. An RNR wait is left alone.
+  function automatic sq_sec_t timer_restart(sq_sec_t sec, logic [4:0] code, tick_t now);
+    sq_sec_t s;
+    s = sec;
+    if (!s.rnr_wait) begin
+      s.timer_on = code != '0 && s.una_psn != s.top_psn;
+      s.deadline = now + timeout_ticks(code);
+    end
+    return s;
+  endfunction
+
+  // Something to send, or to send again.
+  // Functions of a few fields.
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic logic has_work(sq_sec_t s, wqe_idx_t prod);
+    return !s.halted && !s.rnr_wait && !s.rem_fail && (s.snd_wqe != prod || s.snd_off != '0 || s.resync) &&
+        !(s.loc_fail && s.snd_wqe == s.loc_wqe && !s.resync);
+  endfunction
+  // verilator lint_on UNUSEDSIGNAL
+
+  // SGE slots of a WQE of 64 << stride bytes, at most MAX_SGE.
+  function automatic logic [4:0] sge_slots(logic [3:0] stride);
+    case (stride)
+      4'd0: return 5'd2;
+      4'd1: return 5'd6;
+      4'd2: return 5'd14;
+      default: return 5'd16;
+    endcase
+  endfunction
+
+  // Functions of a few fields.
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic logic [63:0] wqe_addr(qp_ctx_t c, wqe_idx_t w);
+    wqe_idx_t slot;
+    slot = w & ((wqe_idx_t'(1) << c.hot.log_sq) - wqe_idx_t'(1));
+    return c.create.sq_base + (64'(slot) << (4'd6 + c.create.log_sq_stride));
+  endfunction
+  // verilator lint_on UNUSEDSIGNAL
+endpackage

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends one packet of the visited QP: finds the place in the queue, reads the WQE, judges it, plans the packet, hands over
+// job and pieces.
+// Contract: start_i is a pulse; visit_i is steady but for its section, which is what the owner makes of upd_o. done_o pulses
+// with the outcome: again_o: visit the QP again (more to send, or something was short for the moment); failed_o: a WQE failed locally.
+// Neither: something else will wake it (a WQE that is being fetched, an acknowledge, a doorbell). Started only while the job queue
+// has room. hot_ok_i: the QP's life and state are still those of the visit; else nothing is handed over.
+module rnic_send_pkt
+  import rnic_spec_pkg::*;
+  import rnic_pkg::*;
+  import rnic_send_pkg::*;
+#(
+    parameter int unsigned DataW = 64,
+    parameter int unsigned InflightCap = 32   // records of one QP, at most 128
+) (
+    input  logic             clk_i,
+    input  logic             rst_i,
+    input  logic             start_i,
+    input  visit_t           visit_i,
+    input  logic             hot_ok_i,
+    output logic             done_o,
+    output logic             again_o,
+    output logic             failed_o,
+    output logic             upd_o,
+    output sq_sec_t          sec_o,
+    // WQE cache
+    output look_req_t        look_o,
+    input  look_res_t        look_i,
+    output fetch_req_t       fetch_o,
+    output line_rd_t         rd_o,
+    input  logic [DataW-1:0] rd_data_i,
+    output walk_req_t        walk_o,
+    input  walk_res_t        walk_i,
+    // in-flight records
+    output logic             rec_rd_o,
+    output rec_idx_t         rec_idx_o,
+    // This unit needs a part of a record.
+    // verilator lint_off UNUSEDSIGNAL
+    input  rec_t             rec_i,
+    // verilator lint_on UNUSEDSIGNAL
+    input  rec_idx_t         rec_next_i,
+    input  logic             rec_avail_i,
+    input  rec_idx_t         rec_new_i,
+    output logic             rec_append_o,
+    output rec_t             rec_o,
+    // transmit queue
+    output logic             push_o,
+    output logic             drop_o,
+    output tx_job_t          job_o,
+    output logic             resent_o
+);
+  localparam int unsigned HdrBeats = (DataW >= 256) ? 1 : 256 / DataW;
+
+  typedef enum logic [3:0] {
+    P_IDLE,
+    P_SEEK,    // a record of the list is read
+    P_SEEK2,   // is una_psn in it?
+    P_GATE,    // may a packet be sent? look up its WQE
+    P_LOOK,    // the cache's answer
+    P_HDR,     // beats of the WQE's fixed part
+    P_PARSE,   // judge it
+    P_SUM,     // message length
+    P_LEN,     // judge the length; what follows from it
+    P_PLAN,    // this packet; walk its pieces
+    P_WALK,    // their keys
+    P_PUSH,    // hand it over
+    P_NEXT     // is the next WQE in the cache? fetch it
+  } state_e;
+  state_e state_q, state_d;
+
+  // the struct is shared; this unit needs a part of it.
+  // verilator lint_off UNUSEDSIGNAL
+  visit_t v;
+  sq_wqe_t wqe;
+  // verilator lint_on UNUSEDSIGNAL
+  sq_sec_t sec;
+  assign v   = visit_i;
+  assign sec = visit_i.sec;
+
+  // ---------------------------------------------------------------- WQE
+  logic [255:0] hdr_q;
+  logic [2:0] beat_q;
+  line_idx_t line_q;
+  assign wqe = sq_wqe_t'({256'b0, hdr_q});
+
+  kind_e kind;
+  logic known, with_imm, is_read, inl;
+  always_comb begin
+    known    = 1'b1;
+    with_imm = 1'b0;
+    kind     = KIND_SEND;
+    case (wqe.opcode)
+      WQE_OPCODE_SEND: ;
+      WQE_OPCODE_SEND_WITH_IMM: with_imm = 1'b1;
+      WQE_OPCODE_RDMA_WRITE: kind = KIND_WRITE;
+      WQE_OPCODE_RDMA_WRITE_WITH_IMM: begin
+        kind     = KIND_WRITE;
+        with_imm = 1'b1;
+      end
+      WQE_OPCODE_RDMA_READ: kind = KIND_READ;
+      default: known = 1'b0;
+    endcase
+  end
+  assign is_read = kind == KIND_READ;
+  assign inl     = wqe.inline_data;
+
+  logic bad_wqe;
+  logic [9:0] inline_max;
+  assign inline_max = 10'((10'd64 << v.ctx.create.log_sq_stride) - 10'd32);
+  assign bad_wqe = !known || (inl ? (is_read || wqe.inline_length > 32'(inline_max)) : wqe.num_sge > 8'(sge_slots(v.ctx.create.log_sq_stride))) ||
+      (is_read && v.ctx.path.max_rd_atomic == '0);
+
+  // ---------------------------------------------------------------- message and packet
+  logic [35:0] len_q;                 // message
+  logic [24:0] npsn_q;                // PSNs of what is left (a READ takes them all)
+  logic [3:0] shift;
+  logic [31:0] mtu, left;
+  logic fresh, first, last_pkt, is_small;
+  pay_len_t n;
+  psn_t adv;
+  assign shift    = 4'd7 + 4'(v.ctx.hot.mtu);
+  assign mtu      = 32'd1 << shift;
+  assign left     = len_q[31:0] - sec.snd_off;
+  assign fresh    = sec.snd_wqe == sec.fresh && sec.snd_off == '0;
+  assign first    = sec.snd_off == '0;
+  assign last_pkt = left <= mtu;
+  assign n        = is_read ? '0 : last_pkt ? pay_len_t'(left) : pay_len_t'(mtu);
+  assign adv      = is_read ? psn_t'(npsn_q) : psn_t'(1);
+  assign is_small    = npsn_q <= 25'(MaxSmallPsn);
+
+  logic behind, sent_before, allowed, rtype;
+  assign behind      = psn_t'(sec.next_psn - sec.una_psn) > psn_t'(sec.top_psn - sec.una_psn);
+  assign sent_before = psn_t'(sec.next_psn - sec.una_psn) < psn_t'(sec.top_psn - sec.una_psn);
+  assign allowed     = has_work(sec, v.prod) && (v.ctx.hot.state == QP_STATE_RTS ||
+                       (v.ctx.hot.state == QP_STATE_SQD && (!first || sec.snd_wqe != sec.fresh)));
+  assign rtype       = v.ctx.hot.qp_type == QP_TYPE_RC;
+
+  function automatic logic [7:0] opcode_of(kind_e k, logic imm, logic f, logic l);
+    case (k)
+      KIND_SEND: return f ? (l ? (imm ? OPC_RC_SEND_ONLY_IMM : OPC_RC_SEND_ONLY) : OPC_RC_SEND_FIRST)
+                          : (l ? (imm ? OPC_RC_SEND_LAST_IMM : OPC_RC_SEND_LAST) : OPC_RC_SEND_MIDDLE);
+      KIND_WRITE: return f ? (l ? (imm ? OPC_RC_WRITE_ONLY_IMM : OPC_RC_WRITE_ONLY) : OPC_RC_WRITE_FIRST)
+                           : (l ? (imm ? OPC_RC_WRITE_LAST_IMM : OPC_RC_WRITE_LAST) : OPC_RC_WRITE_MIDDLE);
+      default: return OPC_RC_READ_REQUEST;
+    endcase
+  endfunction
+
+  always_comb begin
+    job_o             = '0;
+    job_o.qp_idx      = v.idx;
+    job_o.opcode      = opcode_of(kind, with_imm, first, last_pkt);
+    job_o.se          = wqe.solicited && last_pkt && (kind == KIND_SEND || (kind == KIND_WRITE && with_imm));
+    job_o.ack_req     = is_read || last_pkt || sec.next_psn[3:0] == 4'hf;
+    job_o.psn         = sec.next_psn;
+    job_o.payload_len = n;
+    job_o.va          = wqe.remote_va + 64'(sec.snd_off);   // a RETH not at offset 0 is that of a READ asked for again
+    job_o.rkey        = wqe.rkey;
+    job_o.dma_len     = left;
+    job_o.imm         = wqe.imm;
+    rec_o = '{wqe: sec.snd_wqe, first: sec.next_psn, last: sec.next_psn + psn_t'(npsn_q) - psn_t'(1), len: len_q[31:0], kind: kind,
+              signaled: wqe.signaled || v.ctx.hot.sq_sig_all};
+  end
+
+  // Section after the packet.
+  sq_sec_t sec_sent;
+  always_comb begin
+    sec_sent = sec;
+    if (fresh) begin
+      sec_sent.tail  = rec_new_i;
+      if (sec.count == '0) sec_sent.head = rec_new_i;
+      sec_sent.count = sec.count + 8'd1;
+      sec_sent.fresh = sec.fresh + wqe_idx_t'(1);
+      sec_sent.alone  = !is_small;
+      if (is_read) begin
+        sec_sent.rd_cnt = sec.rd_cnt + 5'd1;
+        if (sec.rd_cnt == '0) begin
+          sec_sent.rd_rec   = rec_new_i;
+          sec_sent.rd_psn   = sec.next_psn;
+          sec_sent.rd_phase = RD_FIRST;
+          sec_sent.rd_lost  = 1'b0;
+        end
+      end
+    end
+    sec_sent.next_psn = sec.next_psn + adv;
+    if (!sent_before) sec_sent.top_psn = sec_sent.next_psn;
+    if (is_read || last_pkt) begin
+      sec_sent.snd_wqe = sec.snd_wqe + wqe_idx_t'(1);
+      sec_sent.snd_off = '0;
+    end else begin
+      sec_sent.snd_off = sec.snd_off + mtu;
+      sec_sent.msg_len = len_q[31:0];
+    end
+    if (!sec.timer_on) sec_sent = timer_restart(sec_sent, v.ctx.path.timeout, v.now);
+  end
+
+  // ---------------------------------------------------------------- a WQE that fails before its packet
+  logic fail;
+  logic [7:0] fail_status, fail_vendor;
+  rec_idx_t walk_rec_q;      // seeking
+  logic [7:0] walk_left_q;
+  psn_t in_rec;
+  logic in_this;
+  logic nxt_q;               // P_NEXT: the answer is here
+
+  assign in_rec = sec.una_psn - rec_i.first;
+  assign in_this = in_rec <= psn_t'(rec_i.last - rec_i.first);
+
+  always_comb begin
+    state_d      = state_q;
+    done_o       = 1'b0;
+    again_o      = 1'b0;
+    failed_o     = 1'b0;
+    upd_o        = 1'b0;
+    sec_o        = sec;
+    look_o       = '{valid: 1'b0, resp: 1'b0, want: 1'b1, idx: v.idx, epoch: sec.epoch, wqe: sec.snd_wqe};
+    fetch_o      = '{valid: 1'b0, want: 1'b1, addr: wqe_addr(v.ctx, sec.snd_wqe), len: 16'd64 << v.ctx.create.log_sq_stride};
+    rd_o         = '{valid: 1'b0, line: line_q, beat: 6'(beat_q)};
+    walk_o       = '{start: 1'b0, mode: WALK_SUM, line: line_q, nsge: wqe.num_sge[4:0], off: sec.snd_off, len: 32'(n), pd: v.ctx.create.pd, access: '0};
+    rec_rd_o     = 1'b0;
+    rec_idx_o    = walk_rec_q;
+    rec_append_o = 1'b0;
+    push_o       = 1'b0;
+    drop_o       = 1'b0;
+    resent_o     = 1'b0;
+    fail         = 1'b0;
+    fail_status  = WC_STATUS_LOC_QP_OP_ERR;
+    fail_vendor  = VENDOR_ERR_NONE;
+    case (state_q)
+      P_IDLE: if (start_i) state_d = ((sec.resync || behind) && !sec.halted && !sec.rem_fail && !sec.rnr_wait) ? P_SEEK : P_GATE;
+      P_SEEK: begin
+        rec_rd_o = 1'b1;
+        state_d  = P_SEEK2;
+        if (walk_left_q == '0) begin
+          // Nothing is outstanding: on with the first WQE that was never sent.
+          upd_o          = 1'b1;
+          rec_rd_o       = 1'b0;
+          sec_o.resync   = 1'b0;
+          sec_o.snd_wqe  = sec.fresh;
+          sec_o.snd_off  = '0;
+          sec_o.next_psn = sec.top_psn;
+          state_d        = P_GATE;
+        end
+      end
+      P_SEEK2: begin
+        state_d = P_SEEK;
+        if (in_this) begin
+          upd_o          = 1'b1;
+          sec_o.resync   = 1'b0;
+          sec_o.snd_wqe  = rec_i.wqe;
+          sec_o.snd_off  = 32'(in_rec) << shift;
+          sec_o.msg_len  = rec_i.len;
+          sec_o.next_psn = sec.una_psn;
+          state_d        = P_GATE;
+        end
+      end
+      P_GATE: begin
+        look_o.valid = 1'b1;
+        state_d      = P_LOOK;
+        if (!allowed) begin
+          look_o.valid = 1'b0;
+          done_o       = 1'b1;
+          state_d      = P_IDLE;
+        end else if (!rtype) begin
+          look_o.valid = 1'b0;
+          fail         = 1'b1;
+        end else if (fresh && (sec.count >= 8'(InflightCap) || (sec.alone && sec.count != '0))) begin
+          look_o.valid = 1'b0;
+          done_o       = 1'b1;
+          state_d      = P_IDLE;
+        end else if (fresh && !rec_avail_i) begin
+          look_o.valid = 1'b0;
+          done_o       = 1'b1;
+          again_o      = 1'b1;
+          state_d      = P_IDLE;
+        end
+      end
+      P_LOOK: begin
+        if (look_i.hit && look_i.err != DMA_ERR_OK) begin
+          fail        = 1'b1;
+          fail_vendor = 8'(look_i.err);
+        end else if (look_i.hit) begin
+          rd_o    = '{valid: 1'b1, line: look_i.line, beat: '0};
+          state_d = P_HDR;
+        end else begin
+          // Fetched, or being fetched: the cache names the QP when it is here. Else try again.
+          fetch_o.valid = look_i.room;
+          again_o       = !look_i.room && !look_i.pend;
+          done_o        = 1'b1;
+          state_d       = P_IDLE;
+        end
+      end
+      P_HDR: begin
+        rd_o.valid = 1'b1;
+        if (32'(beat_q) == HdrBeats) begin
+          rd_o.valid = 1'b0;
+          state_d    = P_PARSE;
+        end
+      end
+      P_PARSE: begin
+        state_d = P_LEN;
+        if (bad_wqe) begin
+          fail = 1'b1;
+        end else if (fresh && wqe.fence && sec.rd_cnt != '0) begin
+          done_o  = 1'b1;   // woken when the READs have completed
+          state_d = P_IDLE;
+        end else if (fresh && is_read && 8'(sec.rd_cnt) >= v.ctx.path.max_rd_atomic) begin
+          done_o  = 1'b1;
+          state_d = P_IDLE;
+        end else if ((first || is_read) && !inl) begin
+          walk_o.start = 1'b1;
+          state_d      = P_SUM;
+        end
+      end
+      P_SUM: if (walk_i.done) state_d = P_LEN;
+      P_LEN: begin
+        state_d = P_PLAN;
+        if (len_q > 36'h80000000) begin
+          fail        = 1'b1;
+          fail_status = WC_STATUS_LOC_LEN_ERR;
+        end else if (len_q[31:0] < sec.snd_off) begin
+          fail = 1'b1;      // the host changed a WQE that is being sent
+        end
+      end
+      P_PLAN: begin
+        state_d = P_PUSH;
+        if (fresh && !is_small && sec.count != '0) begin
+          done_o  = 1'b1;   // woken by the acknowledge of what is before it
+          state_d = P_IDLE;
+        end else if (is_read && left != '0) begin
+          walk_o.start  = 1'b1;
+          walk_o.mode   = WALK_CHECK;
+          walk_o.len    = left;
+          walk_o.access = 4'b1 << ACCESS_LOCAL_WRITE;
+          state_d       = P_WALK;
+        end else if (n != '0) begin
+          walk_o.start = 1'b1;
+          walk_o.mode  = inl ? WALK_INLINE : WALK_PIECES;
+          state_d      = P_WALK;
+        end
+      end
+      P_WALK:
+      if (walk_i.done) begin
+        state_d = P_PUSH;
+        if (walk_i.err != MR_ERR_OK) begin
+          fail        = 1'b1;
+          fail_status = WC_STATUS_LOC_PROT_ERR;
+          fail_vendor = 8'h10 + 8'(walk_i.err);
+        end
+      end
+      P_PUSH: begin
+        if (hot_ok_i) begin
+          push_o       = 1'b1;
+          upd_o        = 1'b1;
+          sec_o        = sec_sent;
+          rec_append_o = fresh;
+          resent_o     = sent_before;
+          state_d      = P_NEXT;
+        end else begin
+          drop_o  = 1'b1;
+          done_o  = 1'b1;
+          again_o = 1'b1;
+          state_d = P_IDLE;
+        end
+      end
+      default: begin  // P_NEXT; snd_wqe is the next packet's WQE by now
+        look_o.valid = !nxt_q && sec.snd_off == '0 && sec.snd_wqe != v.prod;
+        look_o.want  = 1'b0;
+        if (nxt_q || !look_o.valid) begin
+          fetch_o.valid = nxt_q && look_i.room;
+          fetch_o.want  = 1'b0;
+          done_o        = 1'b1;
+          again_o       = has_work(sec, v.prod);
+          state_d       = P_IDLE;
+        end
+      end
+    endcase
+    if (fail) begin
+      upd_o            = 1'b1;
+      sec_o.loc_fail   = 1'b1;
+      sec_o.loc_wqe    = sec.snd_wqe;
+      sec_o.loc_status = fail_status;
+      sec_o.loc_vendor = fail_vendor;
+      drop_o           = 1'b1;
+      done_o           = 1'b1;
+      failed_o         = 1'b1;
+      state_d          = P_IDLE;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (rst_i) state_q <= P_IDLE;
+    else state_q <= state_d;
+    nxt_q <= state_q == P_NEXT && look_o.valid;
+    case (state_q)
+      P_IDLE: begin
+        walk_rec_q  <= sec.head;
+        walk_left_q <= sec.count;
+      end
+      P_SEEK2: begin
+        walk_rec_q  <= rec_next_i;
+        walk_left_q <= walk_left_q - 8'd1;
+      end
+      P_LOOK: begin
+        line_q <= look_i.line;
+        beat_q <= 3'd1;
+      end
+      P_HDR: begin
+        beat_q <= beat_q + 3'd1;
+        if (HdrBeats == 1) hdr_q <= 256'(rd_data_i);
+        else hdr_q <= 256'({rd_data_i, hdr_q} >> DataW);
+      end
+      P_PARSE: len_q <= inl ? 36'(wqe.inline_length) : 36'(sec.msg_len);
+      P_SUM: if (walk_i.done) len_q <= walk_i.sum;
+      P_LEN: npsn_q <= (left == '0) ? 25'd1 : 25'((33'(left) + 33'(mtu) - 33'd1) >> shift);
+      default: ;
+    endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_i) begin
+      if (start_i) a_idle : assert (state_q == P_IDLE);
+      if (push_o && fresh) a_record : assert (rec_avail_i && 32'(sec.count) < InflightCap);
+      if (push_o) a_window : assert (psn_t'(sec_sent.top_psn - sec.una_psn) <= 24'h800000);
+    end
+  end
+endmodule

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue of received payloads before the scatter unit: where the bytes of READ responses go, and what is thrown away.
+// Contract: while room_o, pieces of one packet may come (piece_valid_i, never refused); push_i hands the packet over: its pieces,
+// or with push_discard_i none (pieces given are taken back). Every packet with payload needs one push, in the packets' order.
+// busy_*_o: a packet of the QP (of its WQE) of query_* is not yet placed. A push with push_notify_i names its
+// QP at notify_* when it is placed; notify_valid_o waits for ready.
+module rnic_send_place
+  import rnic_pkg::*;
+#(
+    parameter int unsigned DataW = 64,
+    parameter int unsigned QpIdxW = 10
+) (
+    input  logic             clk_i,
+    input  logic             rst_i,
+    output logic             room_o,
+    input  logic             piece_valid_i,
+    input  logic [63:0]      piece_addr_i,
+    input  pay_len_t         piece_len_i,
+    input  logic             piece_last_i,
+    input  logic             push_i,
+    input  logic             push_discard_i,
+    input  logic             push_notify_i,
+    // A table smaller than the largest uses the low bits of an index; a QP never has 256 WQEs in flight.
+    // verilator lint_off UNUSEDSIGNAL
+    input  qp_idx_t          push_idx_i,
+    input  wqe_idx_t         push_wqe_i,
+    input  qp_idx_t          query_idx_i,
+    input  wqe_idx_t         query_wqe_i,
+    // verilator lint_on UNUSEDSIGNAL
+    output logic             busy_qp_o,
+    output logic             busy_wqe_o,
+    output logic             idle_o,
+    output logic             notify_valid_o,
+    input  logic             notify_ready_i,
+    output qp_idx_t          notify_idx_o,
+    // payload and its place
+    input  logic             pay_valid_i,
+    output logic             pay_ready_o,
+    input  logic [DataW-1:0] pay_data_i,
+    input  logic             pay_last_i,
+    output logic             wr_valid_o,
+    input  logic             wr_ready_i,
+    output dma_wr_hdr_t      wr_hdr_o,
+    output logic [DataW-1:0] wr_data_o,
+    output logic             wr_last_o
+);
+  localparam int unsigned NumJob = 4;
+  localparam int unsigned Depth = 64;    // pieces: room for the 16 of a packet beside those of three others
+  localparam int unsigned CntW = $clog2(Depth + 2);
+
+  typedef struct packed {
+    logic [63:0] addr;
+    pay_len_t    len;
+    logic        last;
+  } piece_t;
+  piece_t piece_out;
+  logic ring_ready, ring_valid, ring_pop;
+  logic [CntW-1:0] held_q, tentative_q;
+  rnic_ram_fifo #(.Width($bits(piece_t)), .Depth(Depth)) u_ring (
+      .clk_i, .rst_i, .in_valid_i(piece_valid_i), .in_ready_o(ring_ready), .in_data_i({piece_addr_i, piece_len_i, piece_last_i}),
+      .commit_i(push_i && !push_discard_i), .rollback_i(push_i && push_discard_i), .out_valid_o(ring_valid), .out_ready_i(ring_pop), .out_data_o(piece_out)
+  );
+
+  // Packets, oldest first. give: the next whose pieces go to the scatter unit; done: the next to be placed.
+  logic [NumJob-1:0][QpIdxW-1:0] idx_q;
+  logic [NumJob-1:0][7:0] wqe_q;
+  logic [NumJob-1:0] discard_q, notify_q, live_q;
+  logic [1:0] wr_q, give_q, done_q;
+  logic [2:0] ungiven_q;
+  logic cmd_valid, cmd_ready, discard_valid, discard_ready, placed, given;
+  logic [NumJob-1:0] tell_q;    // placed, and to be told
+  logic [1:0] tell;
+
+  assign cmd_valid     = ungiven_q != '0 && !discard_q[give_q] && ring_valid;
+  assign ring_pop      = cmd_valid && cmd_ready;
+  assign discard_valid = ungiven_q != '0 && discard_q[give_q];
+  assign given         = (ring_pop && piece_out.last) || (discard_valid && discard_ready);
+
+  rnic_scatter #(.DataW(DataW)) u_scatter (
+      .clk_i, .rst_i, .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_addr_i(piece_out.addr), .cmd_len_i(piece_out.len), .cmd_last_i(piece_out.last),
+      .discard_valid_i(discard_valid), .discard_ready_o(discard_ready), .done_o(placed),
+      .pay_valid_i, .pay_ready_o, .pay_data_i, .pay_last_i, .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
+  );
+
+  always_comb begin
+    busy_qp_o  = 1'b0;
+    busy_wqe_o = 1'b0;
+    for (int unsigned i = 0; i < NumJob; i++) begin
+      if (live_q[i] && !discard_q[i] && qp_idx_t'(idx_q[i]) == query_idx_i) begin
+        busy_qp_o = 1'b1;
+        if (wqe_q[i] == query_wqe_i[7:0]) busy_wqe_o = 1'b1;
+      end
+    end
+  end
+  always_comb begin
+    tell = '0;
+    for (int unsigned i = NumJob; i > 0; i--) if (tell_q[i-1]) tell = 2'(i - 1);
+  end
+  assign room_o         = !live_q[wr_q] && !tell_q[wr_q] && held_q <= CntW'(Depth - 16);
+  assign idle_o         = live_q == '0;
+  assign notify_valid_o = tell_q != '0;
+  assign notify_idx_o   = qp_idx_t'(idx_q[tell]);
+
+  always_ff @(posedge clk_i) begin
+    if (push_i) begin
+      idx_q[wr_q]     <= QpIdxW'(push_idx_i);
+      wqe_q[wr_q]     <= push_wqe_i[7:0];
+      discard_q[wr_q] <= push_discard_i;
+      notify_q[wr_q]  <= push_notify_i;
+    end
+    if (rst_i) begin
+      held_q        <= '0;
+      tentative_q   <= '0;
+      live_q        <= '0;
+      wr_q          <= '0;
+      give_q        <= '0;
+      done_q        <= '0;
+      ungiven_q     <= '0;
+      tell_q        <= '0;
+    end else begin
+      held_q <= held_q + CntW'(piece_valid_i) - CntW'(ring_pop) - ((push_i && push_discard_i) ? tentative_q + CntW'(piece_valid_i) : '0);
+      tentative_q <= push_i ? '0 : tentative_q + CntW'(piece_valid_i);
+      if (push_i) begin
+        live_q[wr_q] <= 1'b1;
+        wr_q         <= wr_q + 2'd1;
+      end
+      if (given) give_q <= give_q + 2'd1;
+      if (placed) begin
+        live_q[done_q] <= 1'b0;
+        done_q         <= done_q + 2'd1;
+      end
+      ungiven_q <= ungiven_q + 3'(push_i) - 3'(given);
+      if (notify_valid_o && notify_ready_i) tell_q[tell] <= 1'b0;
+      if (placed && notify_q[done_q]) tell_q[done_q] <= 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_i) begin
+      if (piece_valid_i) a_piece_room : assert (ring_ready);
+      if (push_i) a_room : assert (!live_q[wr_q] && !tell_q[wr_q]);
+      if (placed) a_placed_what_is_here : assert (live_q[done_q]);
+    end
+  end
+endmodule

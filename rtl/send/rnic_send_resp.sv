@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handles one response of the visited QP: ACK, NAK, RNR NAK, or a packet of READ data.
+// Contract: start_i is a pulse; desc_i is steady until done_o. visit_i is steady but for its section, which is what the owner makes
+// of upd_o. done_o pulses with the outcome: stall_o: the READ's WQE is being fetched, nothing was done, come again when
+// it is here; otherwise the descriptor is consumed, and every packet with payload has made one push_o to the place
+// unit (which has room when this starts). Bytes are pushed only when opcode, PSN, length and all keys were judged.
+module rnic_send_resp
+  import rnic_spec_pkg::*;
+  import rnic_pkg::*;
+  import rnic_send_pkg::*;
+#(
+    parameter int unsigned DataW = 64,
+    parameter int unsigned QpIdxW = 10
+) (
+    input  logic             clk_i,
+    input  logic             rst_i,
+    input  logic             start_i,
+    input  visit_t           visit_i,
+    input  rx_desc_t         desc_i,
+    input  port_cfg_t        port_cfg_i,
+    output logic             done_o,
+    output logic             stall_o,
+    output logic             upd_o,
+    output sq_sec_t          sec_o,
+    output look_req_t        look_o,
+    // This unit needs a part of these.
+    // verilator lint_off UNUSEDSIGNAL
+    input  look_res_t        look_i,
+    output fetch_req_t       fetch_o,
+    output logic             kill_o,
+    output line_rd_t         rd_o,
+    input  logic [DataW-1:0] rd_data_i,
+    output walk_req_t        walk_o,
+    input  walk_res_t        walk_i,
+    output logic             rec_rd_o,
+    output rec_idx_t         rec_idx_o,
+    input  rec_t             rec_i,
+    // verilator lint_on UNUSEDSIGNAL
+    input  rec_idx_t         rec_next_i,
+    output logic             push_o,
+    output logic             push_discard_o,
+    output logic             push_notify_o,
+    output wqe_idx_t         push_wqe_o,
+    output cnt_t             cnt_o
+);
+  typedef enum logic [3:0] {
+    A_IDLE,
+    A_CHECK,    // is it for us? what is it?
+    A_JUDGE,    // opcode and length against the oldest READ's record; look up its WQE
+    A_LOOK,     // in the lines of the send side?
+    A_LOOK2,    // in those of the response side? if not, fetch
+    A_HDR,      // number of SGEs
+    A_WALK,     // keys and places
+    A_TAKE,     // take it: section, payload
+    A_NEXT,     // READ complete: which is the next?
+    A_NEXT2,
+    A_DROP      // consume, throw the payload away
+  } state_e;
+  state_e state_q, state_d;
+
+  // the structs are shared; this unit needs a part of them.
+  // verilator lint_off UNUSEDSIGNAL
+  visit_t v;
+  rx_desc_t d;
+  opcode_info_t info;
+  port_cfg_t port;
+  logic [DataW-1:0] beat;
+  // verilator lint_on UNUSEDSIGNAL
+  sq_sec_t sec;
+  assign v    = visit_i;
+  assign d    = desc_i;
+  assign port = port_cfg_i;
+  assign info = opcode_info(desc_i.opcode);
+  assign sec  = visit_i.sec;
+  assign beat = rd_data_i;
+
+  // ---------------------------------------------------------------- is it for us? (order of the counters)
+  logic [15:0] our_pkey;
+  logic [31:0] peer_ip, our_ip;
+  logic bad_qpn, bad_type, bad_state, bad_addr, bad_pkey, refused;
+  assign our_pkey  = port.pkey[$clog2(NUM_PKEY)'(v.ctx.path.pkey_index)];
+  assign our_ip    = port.gid_ip[$clog2(NUM_GID)'(v.ctx.path.sgid_index)];
+  assign peer_ip   = {v.ctx.path.dgid[103:96], v.ctx.path.dgid[111:104], v.ctx.path.dgid[119:112], v.ctx.path.dgid[127:120]};
+  assign bad_qpn   = !v.ctx.hot.valid || v.ctx.hot.gen != qpn_gen(d.dest_qpn, QpIdxW);
+  assign bad_type  = v.ctx.hot.qp_type != QP_TYPE_RC || d.opcode[7:5] != 3'(TRANSPORT_RC);
+  assign bad_state = !(v.ctx.hot.state == QP_STATE_RTS || v.ctx.hot.state == QP_STATE_SQD) || sec.halted || sec.rem_fail;
+`ifdef RNIC_CUT_RESP_ADDR
+  assign bad_addr  = 1'b0;
+`else
+  assign bad_addr  = d.sip != peer_ip || d.dip != our_ip;
+`endif
+  // At least one full member, low 15 bits equal and not zero.
+  assign bad_pkey  = d.pkey[14:0] != our_pkey[14:0] || d.pkey[14:0] == '0 || !(d.pkey[15] || our_pkey[15]);
+  assign refused   = bad_qpn || bad_type || bad_state || bad_addr || bad_pkey;
+
+  // ---------------------------------------------------------------- where it stands in the window
+  psn_t ahead, window, rd_ahead;
+  logic in_window, at_read, past_read;
+  assign ahead      = d.psn - sec.una_psn;
+  assign window    = sec.top_psn - sec.una_psn;
+  assign rd_ahead   = sec.rd_psn - sec.una_psn;
+`ifdef RNIC_CUT_PSN_WINDOW
+  assign in_window = 1'b1;
+`else
+  assign in_window = ahead < window;
+`endif
+  assign at_read   = sec.rd_cnt != '0 && ahead == rd_ahead;
+  assign past_read = sec.rd_cnt != '0 && ahead > rd_ahead;
+
+  logic is_ack, is_rnr, is_nak;
+  assign is_ack = d.syndrome[7:5] == 3'b000;
+  assign is_rnr = d.syndrome[7:5] == 3'b001;
+  assign is_nak = d.syndrome[7:5] == 3'b011 && d.syndrome[4:0] <= 5'd3;
+
+  // Everything before psn p is acknowledged.
+  function automatic sq_sec_t acked_to(sq_sec_t s, psn_t p, logic [4:0] timeout, tick_t now);
+    sq_sec_t r;
+    r = s;
+    if (p != s.una_psn) begin
+      r.una_psn   = p;
+      r.retries   = '0;
+      r.rnr_tries = '0;
+      r.rd_lost   = 1'b0;
+      r           = timer_restart(r, timeout, now);
+    end
+    return r;
+  endfunction
+  // What was sent from una_psn on is lost: send it again, if there is a retry left.
+  function automatic sq_sec_t go_back(sq_sec_t s, logic [2:0] limit, logic [4:0] timeout, tick_t now);
+    sq_sec_t r;
+    r = s;
+    if (s.retries >= limit) begin
+      r.rem_fail   = 1'b1;
+      r.rem_status = WC_STATUS_RETRY_EXC_ERR;
+    end else begin
+      r.retries = s.retries + 3'd1;
+      r.resync  = 1'b1;
+      if (s.rd_cnt != '0) r.rd_phase = RD_ANY;
+    end
+    return timer_restart(r, timeout, now);
+  endfunction
+
+  // ACK or NAK, in the window. A READ before it that has no answer: its response is lost (implied NAK).
+  sq_sec_t sec_ack, sec_lost;
+  always_comb begin
+    sec_lost = acked_to(sec, sec.rd_psn, v.ctx.path.timeout, v.now);
+    if (!sec_lost.rd_lost) begin
+      sec_lost         = go_back(sec_lost, v.ctx.path.retry_cnt, v.ctx.path.timeout, v.now);
+      sec_lost.rd_lost = 1'b1;
+    end
+  end
+  always_comb begin
+    sec_ack = acked_to(sec, is_ack ? d.psn + psn_t'(1) : d.psn, v.ctx.path.timeout, v.now);
+    if (past_read || (at_read && is_ack)) begin
+      sec_ack = sec_lost;
+    end else if (is_rnr) begin
+      if (sec_ack.rnr_tries >= v.ctx.path.rnr_retry && v.ctx.path.rnr_retry != 3'd7) begin
+        sec_ack.rem_fail   = 1'b1;
+        sec_ack.rem_status = WC_STATUS_RNR_RETRY_EXC_ERR;
+      end else begin
+        if (v.ctx.path.rnr_retry != 3'd7) sec_ack.rnr_tries = sec_ack.rnr_tries + 3'd1;
+        sec_ack.resync   = 1'b1;
+        sec_ack.rnr_wait = 1'b1;
+        sec_ack.timer_on = 1'b1;
+        sec_ack.deadline = v.now + rnr_ticks(d.syndrome[4:0]);
+      end
+    end else if (is_nak) begin
+      case (d.syndrome)
+        AETH_SYNDROME_NAK_PSN_SEQ: sec_ack = go_back(sec_ack, v.ctx.path.retry_cnt, v.ctx.path.timeout, v.now);
+        AETH_SYNDROME_NAK_INV_REQ: begin
+          sec_ack.rem_fail   = 1'b1;
+          sec_ack.rem_status = WC_STATUS_REM_INV_REQ_ERR;
+        end
+        AETH_SYNDROME_NAK_REM_ACCESS: begin
+          sec_ack.rem_fail   = 1'b1;
+          sec_ack.rem_status = WC_STATUS_REM_ACCESS_ERR;
+        end
+        default: begin
+          sec_ack.rem_fail   = 1'b1;
+          sec_ack.rem_status = WC_STATUS_REM_OP_ERR;
+        end
+      endcase
+    end
+  end
+
+  // ---------------------------------------------------------------- READ data
+  logic [3:0] shift;
+  psn_t at;                    // packets of the message before this one
+  logic [31:0] off, left;
+  logic last_pkt, bad_resp;
+  assign shift    = 4'd7 + 4'(v.ctx.hot.mtu);
+  assign at       = d.psn - rec_i.first;
+  assign off      = 32'(at) << shift;
+  assign left     = rec_i.len - off;
+  assign last_pkt = d.psn == rec_i.last;
+  always_comb begin
+    bad_resp = 1'b0;
+    if (last_pkt != (info.last || info.only)) bad_resp = 1'b1;
+    if (sec.rd_phase == RD_FIRST && !(info.first || info.only)) bad_resp = 1'b1;
+    if (sec.rd_phase == RD_MORE && !(info.middle || info.last)) bad_resp = 1'b1;
+    if (32'(d.payload_len) != (last_pkt ? left : (32'd1 << shift))) bad_resp = 1'b1;
+`ifdef RNIC_CUT_BAD_RESP
+    bad_resp = 1'b0;
+`endif
+  end
+
+  sq_sec_t sec_data, sec_bad;
+  always_comb begin
+    sec_data = acked_to(sec, d.psn + psn_t'(1), v.ctx.path.timeout, v.now);
+    if (sec.rd_phase != RD_ANY) sec_data.rd_phase = RD_MORE;
+    sec_data.rd_psn  = d.psn + psn_t'(1);
+    if (last_pkt) sec_data.rd_cnt = sec.rd_cnt - 5'd1;
+    sec_bad = acked_to(sec, d.psn, v.ctx.path.timeout, v.now);
+  end
+
+  logic [4:0] nsge_q;
+  logic [7:0] nsge_raw;
+  line_idx_t line_q;
+  logic resp_line_q;           // the WQE stands in a line of the response side
+  logic pieces_q;              // pieces were given
+  rec_idx_t walk_rec_q;
+  assign nsge_raw = beat[23:16];
+
+  always_comb begin
+    state_d        = state_q;
+    done_o         = 1'b0;
+    stall_o        = 1'b0;
+    upd_o          = 1'b0;
+    sec_o          = sec;
+    look_o         = '{valid: 1'b0, resp: 1'b0, want: 1'b0, idx: v.idx, epoch: sec.epoch, wqe: rec_i.wqe};
+    fetch_o        = '{valid: 1'b0, want: 1'b1, addr: wqe_addr(v.ctx, rec_i.wqe), len: 16'd64 << v.ctx.create.log_sq_stride};
+    kill_o         = 1'b0;
+    rd_o           = '{valid: 1'b0, line: look_i.line, beat: '0};
+    walk_o         = '{start: 1'b0, mode: WALK_PIECES, line: line_q, nsge: nsge_q, off: off, len: 32'(d.payload_len), pd: v.ctx.create.pd,
+                       access: 4'b1 << ACCESS_LOCAL_WRITE};
+    rec_rd_o       = 1'b0;
+    rec_idx_o      = sec.rd_rec;
+    push_o         = 1'b0;
+    push_discard_o = 1'b0;
+    push_notify_o  = 1'b0;
+    push_wqe_o     = rec_i.wqe;
+    cnt_o          = '0;
+    case (state_q)
+      A_IDLE: if (start_i) state_d = A_CHECK;
+      A_CHECK: begin
+        state_d = A_DROP;
+        if (refused) begin
+          cnt_o[COUNTER_ID_RX_DROP_QPN]      = bad_qpn;
+          cnt_o[COUNTER_ID_RX_DROP_QP_TYPE]  = !bad_qpn && bad_type;
+          cnt_o[COUNTER_ID_RX_DROP_QP_STATE] = !bad_qpn && !bad_type && bad_state;
+          cnt_o[COUNTER_ID_RX_DROP_ADDR]     = !bad_qpn && !bad_type && !bad_state && bad_addr;
+          cnt_o[COUNTER_ID_RX_DROP_PKEY]     = !bad_qpn && !bad_type && !bad_state && !bad_addr && bad_pkey;
+        end else if (info.is_ack) begin
+          cnt_o[COUNTER_ID_RX_ACKS]           = is_ack;
+          cnt_o[COUNTER_ID_RX_RNR_NAKS]       = is_rnr;
+          cnt_o[COUNTER_ID_RX_NAK_PSN_SEQ]    = d.syndrome == AETH_SYNDROME_NAK_PSN_SEQ;
+          cnt_o[COUNTER_ID_RX_NAK_INV_REQ]    = d.syndrome == AETH_SYNDROME_NAK_INV_REQ;
+          cnt_o[COUNTER_ID_RX_NAK_REM_ACCESS] = d.syndrome == AETH_SYNDROME_NAK_REM_ACCESS;
+          cnt_o[COUNTER_ID_RX_NAK_REM_OP]     = d.syndrome == AETH_SYNDROME_NAK_REM_OP;
+          upd_o = in_window && (is_ack || is_rnr || is_nak);
+          sec_o = sec_ack;
+          cnt_o[COUNTER_ID_RX_GHOST_RESPONSES] = !upd_o;
+        end else if (info.is_read_resp && in_window && at_read) begin
+          rec_rd_o = 1'b1;
+          state_d  = A_JUDGE;
+        end else begin
+          // Nothing waits for it; data behind a gap tells that the packets before it are lost.
+          upd_o = info.is_read_resp && in_window && past_read;
+          sec_o = sec_lost;
+          cnt_o[COUNTER_ID_RX_GHOST_RESPONSES] = 1'b1;
+        end
+      end
+      A_JUDGE: begin
+        if (bad_resp) begin
+          upd_o            = 1'b1;
+          sec_o            = sec_bad;
+          sec_o.rem_fail   = 1'b1;
+          sec_o.rem_status = WC_STATUS_BAD_RESP_ERR;
+          state_d          = A_DROP;
+        end else if (d.payload_len == '0) begin
+          state_d = A_TAKE;
+        end else begin
+          look_o.valid = 1'b1;
+          state_d      = A_LOOK;
+        end
+      end
+      A_LOOK: begin
+        if (look_i.hit) begin
+          rd_o.valid = 1'b1;
+          state_d    = A_HDR;
+        end else begin
+          look_o.valid = 1'b1;
+          look_o.resp  = 1'b1;
+          state_d      = A_LOOK2;
+        end
+      end
+      A_LOOK2: begin
+        if (look_i.hit) begin
+          rd_o.valid = 1'b1;
+          state_d    = A_HDR;
+        end else begin
+          fetch_o.valid = look_i.room;
+          stall_o       = 1'b1;
+          done_o        = 1'b1;
+          state_d       = A_IDLE;
+        end
+      end
+      A_HDR: begin
+        state_d      = A_WALK;
+        walk_o.start = 1'b1;
+        walk_o.line  = look_i.line;
+        walk_o.nsge  = (nsge_raw > 8'(sge_slots(v.ctx.create.log_sq_stride))) ? sge_slots(v.ctx.create.log_sq_stride) : nsge_raw[4:0];
+        if (look_i.err != DMA_ERR_OK) begin
+          walk_o.start     = 1'b0;
+          kill_o           = resp_line_q;
+          upd_o            = 1'b1;
+          sec_o            = sec_bad;
+          sec_o.loc_fail   = 1'b1;
+          sec_o.loc_wqe    = rec_i.wqe;
+          sec_o.loc_status = WC_STATUS_LOC_QP_OP_ERR;
+          sec_o.loc_vendor = 8'(look_i.err);
+          state_d          = A_DROP;
+        end
+      end
+      A_WALK:
+      if (walk_i.done) begin
+        state_d = A_TAKE;
+        if (walk_i.err != MR_ERR_OK) begin
+          upd_o            = 1'b1;
+          sec_o            = sec_bad;
+          sec_o.loc_fail   = 1'b1;
+          sec_o.loc_wqe    = rec_i.wqe;
+          sec_o.loc_status = WC_STATUS_LOC_PROT_ERR;
+          sec_o.loc_vendor = 8'h10 + 8'(walk_i.err);
+          state_d          = A_DROP;
+        end
+      end
+      A_TAKE: begin
+        push_o        = pieces_q;
+        push_notify_o = last_pkt;
+        kill_o        = last_pkt && resp_line_q;
+        upd_o         = 1'b1;
+        sec_o         = sec_data;
+        if (last_pkt && sec_data.rd_cnt != '0) begin
+          state_d = A_NEXT;
+        end else begin
+          done_o  = 1'b1;
+          state_d = A_IDLE;
+        end
+      end
+      A_NEXT: begin
+        rec_rd_o  = 1'b1;
+        rec_idx_o = walk_rec_q;
+        state_d   = A_NEXT2;
+      end
+      A_NEXT2: begin
+        state_d = A_NEXT;
+        if (rec_i.kind == KIND_READ) begin
+          upd_o          = 1'b1;
+          sec_o.rd_rec   = walk_rec_q;
+          sec_o.rd_psn   = rec_i.first;
+          // Asked for again together with the one before it, its packets may come twice.
+          sec_o.rd_phase = (sec.rd_phase == RD_ANY) ? RD_ANY : RD_FIRST;
+          done_o         = 1'b1;
+          state_d        = A_IDLE;
+        end
+      end
+      default: begin  // A_DROP
+        push_o         = d.payload_len != '0;
+        push_discard_o = 1'b1;
+        done_o         = 1'b1;
+        state_d        = A_IDLE;
+      end
+    endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (rst_i) state_q <= A_IDLE;
+    else state_q <= state_d;
+    case (state_q)
+      A_IDLE: begin
+        pieces_q    <= 1'b0;
+        resp_line_q <= 1'b0;
+      end
+      A_LOOK2: resp_line_q <= 1'b1;
+      A_HDR: begin
+        line_q   <= look_i.line;
+        nsge_q   <= walk_o.nsge;
+        pieces_q <= 1'b1;
+      end
+      A_TAKE: walk_rec_q <= rec_next_i;
+      A_NEXT2: walk_rec_q <= rec_next_i;
+      default: ;
+    endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_i) begin
+      if (start_i) a_idle : assert (state_q == A_IDLE);
+      if (state_q == A_JUDGE) a_record : assert (rec_i.kind == KIND_READ && at <= psn_t'(rec_i.last - rec_i.first));
+    end
+  end
+endmodule

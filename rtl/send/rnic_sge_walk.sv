@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks the scatter/gather list (or the inline data) of a cached WQE: adds up lengths, judges keys, gives pieces.
+// Contract: req_i.start is a pulse with the request beside it; res_o.done pulses when the walk has ended, err and sum
+// beside it. The bytes [off, off+len) must lie inside the list, else the walk ends with MR_ERR_RANGE. Pieces come in order, are never
+// refused (the taker has room for a whole packet), and are void when the walk ends with an error; piece_last_o marks the last.
+// Inline pieces hold at most InlineB bytes, from lane 0 up; off must be a multiple of 32 then.
+module rnic_sge_walk
+  import rnic_spec_pkg::*;
+  import rnic_pkg::*;
+  import rnic_send_pkg::*;
+#(
+    parameter int unsigned DataW = 64,
+    localparam int unsigned Bytes = DataW / 8,
+    localparam int unsigned InlineB = (Bytes < 32) ? Bytes : 32
+) (
+    input  logic                   clk_i,
+    input  logic                   rst_i,
+    input  walk_req_t              req_i,
+    output walk_res_t              res_o,
+    output line_rd_t               rd_o,
+    input  logic [DataW-1:0]       rd_data_i,
+    output logic                   mr_req_valid_o,
+    input  logic                   mr_req_ready_i,
+    output mr_req_t                mr_req_o,
+    input  logic                   mr_rsp_valid_i,
+    input  mr_rsp_t                mr_rsp_i,
+    output logic                   piece_valid_o,
+    output tx_piece_t              piece_o,
+    output logic [8*InlineB-1:0]   piece_data_o,
+    output logic                   piece_last_o
+);
+  localparam int unsigned PerBeat = (DataW >= 128) ? DataW / 128 : 1;  // SGEs in a beat
+
+  typedef enum logic [2:0] {
+    W_IDLE,
+    W_LOW,     // 64 bits only: the SGE's second half is asked for
+    W_SGE,     // the SGE is here
+    W_EVAL,    // does it hold bytes of the range?
+    W_ASK,     // key look-up
+    W_ANSWER,
+    W_INLINE   // a beat of inline data is here
+  } state_e;
+  state_e state_q, state_d;
+
+  // Offset and length are counted down elsewhere.
+  // verilator lint_off UNUSEDSIGNAL
+  walk_req_t r_q;
+  // verilator lint_on UNUSEDSIGNAL
+  sge_t sge_q, sge_now;
+  logic [4:0] i_q, i_next;      // SGE
+  logic [35:0] sum_q;
+  logic [31:0] skip_q, left_q;  // bytes before the range in this and later SGEs; bytes of the range still to come
+  logic [31:0] take, room, chunk;
+  logic more_inline;
+
+  // ---------------------------------------------------------------- reading the line
+  function automatic logic [5:0] beat_of(logic [4:0] i);
+    return (DataW >= 128) ? 6'((32'(i) + 2) / PerBeat) : 6'(4 + 2 * 32'(i));
+  endfunction
+  if (DataW >= 128) begin : g_wide
+    localparam int unsigned LaneW = (PerBeat > 1) ? $clog2(PerBeat) : 1;
+    logic [PerBeat-1:0][127:0] sges;
+    assign sges    = rd_data_i;
+    assign sge_now = sge_t'((PerBeat > 1) ? sges[LaneW'(i_q + 5'd2)] : sges[0]);
+  end else begin : g_narrow
+    logic [63:0] addr_q;
+    always_ff @(posedge clk_i) if (state_q == W_LOW) addr_q <= rd_data_i;
+    assign sge_now = sge_t'({rd_data_i, addr_q});
+  end
+
+  // Inline data: byte 32 + off of the WQE.
+  logic [9:0] inl_pos;
+  assign inl_pos = 10'd32 + r_q.off[9:0];
+  logic half_q;
+  if (InlineB < Bytes) begin : g_half
+    assign piece_data_o = half_q ? rd_data_i[DataW/2+:8*InlineB] : rd_data_i[0+:8*InlineB];
+  end else begin : g_whole
+    logic unused_half;
+    assign unused_half  = half_q;
+    assign piece_data_o = rd_data_i[8*InlineB-1:0];
+  end
+
+  assign i_next      = i_q + 5'd1;
+  assign room        = sge_q.length - skip_q;
+  assign take        = (room < left_q) ? room : left_q;
+  assign chunk       = (left_q < InlineB) ? left_q : InlineB;
+  assign more_inline = left_q > InlineB;
+
+  always_comb begin
+    state_d        = state_q;
+    res_o          = '0;
+    res_o.err      = MR_ERR_OK;
+    res_o.sum      = sum_q;
+    rd_o           = '{valid: 1'b0, line: r_q.line, beat: beat_of(i_q)};
+    mr_req_valid_o = 1'b0;
+    mr_req_o       = '{key: sge_q.lkey, va: sge_q.addr + 64'(skip_q), len: take, pd: r_q.pd, access: r_q.access};
+    piece_valid_o  = 1'b0;
+    piece_o        = '{addr: mr_rsp_i.addr, len: pay_len_t'(take), is_inline: 1'b0};
+    piece_last_o   = take == left_q;
+    case (state_q)
+      W_IDLE:
+      if (req_i.start) begin
+        if (req_i.mode == WALK_INLINE) begin
+          rd_o    = '{valid: 1'b1, line: req_i.line, beat: 6'((10'd32 + req_i.off[9:0]) / 10'(Bytes))};
+          state_d = W_INLINE;
+        end else begin
+          rd_o    = '{valid: 1'b1, line: req_i.line, beat: beat_of('0)};
+          state_d = (DataW >= 128) ? W_SGE : W_LOW;
+        end
+      end
+      W_LOW: begin
+        rd_o.valid = 1'b1;
+        rd_o.beat  = beat_of(i_q) + 6'd1;
+        state_d    = W_SGE;
+      end
+      W_SGE: state_d = W_EVAL;
+      W_EVAL: begin
+        // Also the way on to the next SGE, and the end of the list.
+        if (i_q == r_q.nsge || (r_q.mode != WALK_SUM && left_q == '0)) begin
+          res_o.done = 1'b1;
+          res_o.err  = (r_q.mode != WALK_SUM && left_q != '0) ? MR_ERR_RANGE : MR_ERR_OK;
+          state_d    = W_IDLE;
+        end else if (r_q.mode != WALK_SUM && skip_q < sge_q.length) begin
+          state_d = W_ASK;
+        end else begin
+          rd_o.valid = 1'b1;
+          rd_o.beat  = beat_of(i_next);
+          state_d    = (DataW >= 128) ? W_SGE : W_LOW;
+        end
+      end
+      W_ASK: begin
+        mr_req_valid_o = 1'b1;
+        if (mr_req_ready_i) state_d = W_ANSWER;
+      end
+      W_ANSWER:
+      if (mr_rsp_valid_i) begin
+        if (mr_rsp_i.err != MR_ERR_OK) begin
+          res_o.done = 1'b1;
+          res_o.err  = mr_rsp_i.err;
+          state_d    = W_IDLE;
+        end else begin
+          piece_valid_o = r_q.mode == WALK_PIECES;
+          if (piece_last_o) begin
+            res_o.done = 1'b1;
+            state_d    = W_IDLE;
+          end else begin
+            rd_o.valid = 1'b1;
+            rd_o.beat  = beat_of(i_next);
+            state_d    = (DataW >= 128) ? W_SGE : W_LOW;
+          end
+        end
+      end
+      default: begin  // W_INLINE
+        piece_valid_o = 1'b1;
+        piece_o       = '{addr: '0, len: pay_len_t'(chunk), is_inline: 1'b1};
+        piece_last_o  = !more_inline;
+        rd_o.valid    = more_inline;
+        rd_o.beat     = 6'((inl_pos + 10'(InlineB)) / 10'(Bytes));
+        if (!more_inline) begin
+          res_o.done = 1'b1;
+          state_d    = W_IDLE;
+        end
+      end
+    endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (rst_i) state_q <= W_IDLE;
+    else state_q <= state_d;
+    case (state_q)
+      W_IDLE: begin
+        r_q    <= req_i;
+        i_q    <= '0;
+        sum_q  <= '0;
+        skip_q <= req_i.off;
+        left_q <= req_i.len;
+        half_q <= !req_i.off[5];  // byte 32 stands in the upper half of a 64-byte beat
+      end
+      W_SGE: sge_q <= sge_now;
+      W_EVAL:
+      if (state_d != W_ASK && state_d != W_IDLE) begin
+        i_q    <= i_next;
+        sum_q  <= sum_q + 36'(sge_q.length);
+        skip_q <= skip_q - sge_q.length;
+      end
+      W_ANSWER:
+      if (mr_rsp_valid_i) begin
+        i_q    <= i_next;
+        skip_q <= '0;
+        left_q <= left_q - take;
+      end
+      W_INLINE: begin
+        r_q.off <= r_q.off + InlineB;
+        left_q  <= left_q - chunk;
+        half_q  <= !half_q;
+      end
+      default: ;
+    endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_i) begin
+      a_idle : assert (!req_i.start || state_q == W_IDLE);
+      if (req_i.start && req_i.mode == WALK_INLINE) a_inline : assert (req_i.off[4:0] == '0 && req_i.len != '0);
+      if (mr_req_valid_o) a_not_empty : assert (take != '0);
+    end
+  end
+endmodule
