@@ -27,7 +27,10 @@ pub fn named(attrs: &AttrDef) -> QpAttrBit {
         (attrs.port.is_some(), QpAttrBit::PORT),
         (attrs.qkey.is_some(), QpAttrBit::QKEY),
         (attrs.av.is_some(), QpAttrBit::AV),
-        (attrs.path_mtu.is_some() || attrs.path_mtu_code.is_some(), QpAttrBit::PATH_MTU),
+        (
+            attrs.path_mtu.is_some() || attrs.path_mtu_code.is_some(),
+            QpAttrBit::PATH_MTU,
+        ),
         (attrs.timeout.is_some(), QpAttrBit::TIMEOUT),
         (attrs.retry_cnt.is_some(), QpAttrBit::RETRY_CNT),
         (attrs.rnr_retry.is_some(), QpAttrBit::RNR_RETRY),
@@ -39,7 +42,10 @@ pub fn named(attrs: &AttrDef) -> QpAttrBit {
         (attrs.path_mig_state.is_some(), QpAttrBit::PATH_MIG_STATE),
         (attrs.dest.is_some() || attrs.dest_qpn.is_some(), QpAttrBit::DEST_QPN),
     ];
-    pairs.iter().filter(|(is, _)| *is).fold(QpAttrBit::EMPTY, |mask, (_, bit)| mask | *bit)
+    pairs
+        .iter()
+        .filter(|(is, _)| *is)
+        .fold(QpAttrBit::EMPTY, |mask, (_, bit)| mask | *bit)
 }
 
 /// The record of a transition. Attributes in the mask that the table does not give have usual values.
@@ -117,7 +123,10 @@ pub fn record(
 }
 
 fn put_av(r: &mut QpAttr, av: &AvDef, nics: &[NicAddress], peer: usize) {
-    let wanted = av.nic.as_ref().and_then(|name| nics.iter().find(|n| n.name == *name.get_ref()));
+    let wanted = av
+        .nic
+        .as_ref()
+        .and_then(|name| nics.iter().find(|n| n.name == *name.get_ref()));
     let address = wanted.or(nics.get(peer));
     let gid = address.and_then(|n| n.gids.first().copied()).unwrap_or_default();
     r.set_dgid(av.gid.map_or(gid, |g| g.0).0);
@@ -151,7 +160,11 @@ pub fn differences(want: &QpAttr, got: &QpAttr, mask: QpAttrBit) -> Vec<String> 
         MAX_DEST_RD_ATOMIC max_dest_rd_atomic, PATH_MIG_STATE path_mig_state, DEST_QPN dest_qpn
     );
     // LOCAL_WRITE is accepted and has no effect on a QP.
-    let remote = |r: &QpAttr| Access(u32::from(r.access_flags())).without(Access::LOCAL_WRITE).to_string();
+    let remote = |r: &QpAttr| {
+        Access(u32::from(r.access_flags()))
+            .without(Access::LOCAL_WRITE)
+            .to_string()
+    };
     compare(QpAttrBit::ACCESS_FLAGS, "access", remote(want), remote(got));
     out
 }

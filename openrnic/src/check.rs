@@ -81,18 +81,22 @@ fn find<'n, 'a>(
 
 fn probability(s: &Scenario, name: &str, value: &Option<Spanned<f64>>) -> Result {
     match value {
-        Some(v) if !(0.0..=1.0).contains(v.get_ref()) => {
-            fail(s, v.span(), format!("{name} = {}: a probability lies between 0 and 1", v.get_ref()))
-        }
+        Some(v) if !(0.0..=1.0).contains(v.get_ref()) => fail(
+            s,
+            v.span(),
+            format!("{name} = {}: a probability lies between 0 and 1", v.get_ref()),
+        ),
         _ => Ok(()),
     }
 }
 
 fn one_of(s: &Scenario, what: &str, value: &Option<Spanned<String>>, known: &[&str]) -> Result {
     match value {
-        Some(v) if !known.contains(&v.get_ref().as_str()) => {
-            fail(s, v.span(), format!("{what} `{}`: one of {} is possible", v.get_ref(), known.join(", ")))
-        }
+        Some(v) if !known.contains(&v.get_ref().as_str()) => fail(
+            s,
+            v.span(),
+            format!("{what} `{}`: one of {} is possible", v.get_ref(), known.join(", ")),
+        ),
         _ => Ok(()),
     }
 }
@@ -101,26 +105,37 @@ fn fill(s: &Scenario, value: &Spanned<Fill>) -> Result {
     match value.get_ref() {
         Fill::Byte(_) => Ok(()),
         Fill::Kind(kind) if ["zero", "random", "count"].contains(&kind.as_str()) => Ok(()),
-        Fill::Kind(kind) => {
-            fail(s, value.span(), format!("fill `{kind}`: a byte, \"zero\", \"random\" or \"count\" is possible"))
-        }
+        Fill::Kind(kind) => fail(
+            s,
+            value.span(),
+            format!("fill `{kind}`: a byte, \"zero\", \"random\" or \"count\" is possible"),
+        ),
     }
 }
 
 fn host(s: &Scenario, h: &HostDef) -> Result {
     probability(s, "stall", &h.stall)?;
     one_of(s, "split", &h.split, &["never", "always", "random"])?;
-    for (what, value, max) in [("max_payload", &h.max_payload, 1024), ("max_read_request", &h.max_read_request, 1024)] {
+    for (what, value, max) in [
+        ("max_payload", &h.max_payload, 1024),
+        ("max_read_request", &h.max_read_request, 1024),
+    ] {
         if let Some(v) = value
             && !((128..=max).contains(v.get_ref()) && v.get_ref().is_power_of_two())
         {
-            return fail(s, v.span(), format!("{what} = {}: 128, 256, 512 or 1024 is possible", v.get_ref()));
+            return fail(
+                s,
+                v.span(),
+                format!("{what} = {}: 128, 256, 512 or 1024 is possible", v.get_ref()),
+            );
         }
     }
     match &h.memory_mib {
-        Some(v) if !(1..=1024).contains(v.get_ref()) => {
-            fail(s, v.span(), format!("memory_mib = {}: 1 to 1024 is possible", v.get_ref()))
-        }
+        Some(v) if !(1..=1024).contains(v.get_ref()) => fail(
+            s,
+            v.span(),
+            format!("memory_mib = {}: 1 to 1024 is possible", v.get_ref()),
+        ),
         _ => Ok(()),
     }
 }
@@ -147,7 +162,11 @@ fn objects(s: &Scenario) -> Result<Names<'_>> {
     if let Some(rate) = &w.rate_gbps
         && !(*rate.get_ref() > 0.0 && rate.get_ref().is_finite())
     {
-        return fail(s, rate.span(), format!("rate_gbps = {}: a rate is above 0", rate.get_ref()));
+        return fail(
+            s,
+            rate.span(),
+            format!("rate_gbps = {}: a rate is above 0", rate.get_ref()),
+        );
     }
     let mut names = Names {
         s,
@@ -160,7 +179,11 @@ fn objects(s: &Scenario) -> Result<Names<'_>> {
         connected: BTreeSet::new(),
     };
     let twice = |name: &Spanned<String>, kind: &str| {
-        fail(s, name.span(), format!("there are two {kind} called `{}`", name.get_ref()))
+        fail(
+            s,
+            name.span(),
+            format!("there are two {kind} called `{}`", name.get_ref()),
+        )
     };
     for nic in doc.nic.iter().map(Spanned::get_ref) {
         if names.nics.contains(&nic.name.get_ref().as_str()) {
@@ -173,7 +196,11 @@ fn objects(s: &Scenario) -> Result<Names<'_>> {
         if let Some(n) = &nic.command_ring
             && !(n.get_ref().is_power_of_two() && (2..=4096).contains(n.get_ref()))
         {
-            return fail(s, n.span(), format!("command_ring = {}: a power of two from 2 to 4096", n.get_ref()));
+            return fail(
+                s,
+                n.span(),
+                format!("command_ring = {}: a power of two from 2 to 4096", n.get_ref()),
+            );
         }
         if let Some(gids) = &nic.gids
             && gids.len() > 16
@@ -187,7 +214,11 @@ fn objects(s: &Scenario) -> Result<Names<'_>> {
         }
     }
     if names.nics.is_empty() || names.nics.len() > 8 {
-        return fail(s, 0..0, format!("{} NICs: 1 to 8 [[nic]] tables are possible", names.nics.len()));
+        return fail(
+            s,
+            0..0,
+            format!("{} NICs: 1 to 8 [[nic]] tables are possible", names.nics.len()),
+        );
     }
     for pd in doc.pd.iter().map(Spanned::get_ref) {
         names.nic(&pd.nic)?;
@@ -199,19 +230,31 @@ fn objects(s: &Scenario) -> Result<Names<'_>> {
         names.nic(&mr.nic)?;
         names.pd(mr.pd.as_ref(), mr.nic.get_ref())?;
         if !(1..=(1 << 28)).contains(mr.bytes.get_ref()) {
-            return fail(s, mr.bytes.span(), format!("bytes = {}: 1 to 268435456 is possible", mr.bytes.get_ref()));
+            return fail(
+                s,
+                mr.bytes.span(),
+                format!("bytes = {}: 1 to 268435456 is possible", mr.bytes.get_ref()),
+            );
         }
         if let Some(f) = &mr.fill {
             fill(s, f)?;
         }
-        if names.mrs.insert(mr.name.get_ref(), (mr.nic.get_ref(), *mr.bytes.get_ref())).is_some() {
+        if names
+            .mrs
+            .insert(mr.name.get_ref(), (mr.nic.get_ref(), *mr.bytes.get_ref()))
+            .is_some()
+        {
             return twice(&mr.name, "memory regions");
         }
     }
     for cq in doc.cq.iter().map(Spanned::get_ref) {
         names.nic(&cq.nic)?;
         if !(1..=65_536).contains(cq.entries.get_ref()) {
-            return fail(s, cq.entries.span(), format!("entries = {}: 1 to 65536 is possible", cq.entries.get_ref()));
+            return fail(
+                s,
+                cq.entries.span(),
+                format!("entries = {}: 1 to 65536 is possible", cq.entries.get_ref()),
+            );
         }
         if names.cqs.insert(cq.name.get_ref(), cq.nic.get_ref()).is_some() {
             return twice(&cq.name, "completion queues");
@@ -232,7 +275,11 @@ fn objects(s: &Scenario) -> Result<Names<'_>> {
         if let Some(a) = &qp.align_log2
             && *a.get_ref() > 15
         {
-            return fail(s, a.span(), format!("align_log2 = {}: 0 to 15 is possible", a.get_ref()));
+            return fail(
+                s,
+                a.span(),
+                format!("align_log2 = {}: 0 to 15 is possible", a.get_ref()),
+            );
         }
         if let Some(q) = &qp.qpn {
             if count != 1 {
@@ -246,7 +293,11 @@ fn objects(s: &Scenario) -> Result<Names<'_>> {
             if let Some(v) = value
                 && v > MAX_SGE
             {
-                return fail(s, qp.name.span(), format!("{what} = {v}: at most {MAX_SGE} is possible"));
+                return fail(
+                    s,
+                    qp.name.span(),
+                    format!("{what} = {v}: at most {MAX_SGE} is possible"),
+                );
             }
         }
         let group = Group {
@@ -276,18 +327,31 @@ impl<'a> Names<'a> {
         if its == nic {
             return Ok(());
         }
-        self.fail(name.span(), format!("{kind} `{}` belongs to NIC `{its}`, not to `{nic}`", name.get_ref()))
+        self.fail(
+            name.span(),
+            format!("{kind} `{}` belongs to NIC `{its}`, not to `{nic}`", name.get_ref()),
+        )
     }
 
     fn pd(&self, name: Option<&Spanned<String>>, nic: &str) -> Result {
         let Some(name) = name else { return Ok(()) };
         find(self.s, "protection domain", name, self.pds.keys().copied())?;
-        self.same_nic("protection domain", name, self.pds.get(name.get_ref().as_str()).copied().unwrap_or(""), nic)
+        self.same_nic(
+            "protection domain",
+            name,
+            self.pds.get(name.get_ref().as_str()).copied().unwrap_or(""),
+            nic,
+        )
     }
 
     fn cq(&self, name: &Spanned<String>, nic: &str) -> Result {
         find(self.s, "completion queue", name, self.cqs.keys().copied())?;
-        self.same_nic("completion queue", name, self.cqs.get(name.get_ref().as_str()).copied().unwrap_or(""), nic)
+        self.same_nic(
+            "completion queue",
+            name,
+            self.cqs.get(name.get_ref().as_str()).copied().unwrap_or(""),
+            nic,
+        )
     }
 
     fn mr(&self, name: &Spanned<String>) -> Result<(&'a str, usize)> {
@@ -302,7 +366,10 @@ impl<'a> Names<'a> {
             Some(end) if end <= length && bytes > 0 => Ok(bytes),
             _ => self.fail(
                 name.span(),
-                format!("{bytes} bytes from {offset} on: memory region `{}` has {length} bytes", name.get_ref()),
+                format!(
+                    "{bytes} bytes from {offset} on: memory region `{}` has {length} bytes",
+                    name.get_ref()
+                ),
             ),
         }
     }
@@ -313,7 +380,10 @@ impl<'a> Names<'a> {
         if !self.made.contains(r.group.as_str()) {
             return self.fail(
                 span,
-                format!("the queue pairs of `{}` do not exist yet: a step `create` or `install` makes them", r.group),
+                format!(
+                    "the queue pairs of `{}` do not exist yet: a step `create` or `install` makes them",
+                    r.group
+                ),
             );
         }
         Ok((group, n))
@@ -327,7 +397,10 @@ impl<'a> Names<'a> {
         };
         let range = r.range.clone().unwrap_or(0..group.count);
         if range.end > group.count {
-            return self.fail(span, format!("`{r}`: the group has {} queue pairs, counted from 0", group.count));
+            return self.fail(
+                span,
+                format!("`{r}`: the group has {} queue pairs, counted from 0", group.count),
+            );
         }
         Ok((group, range.len()))
     }
@@ -343,7 +416,10 @@ impl<'a> Names<'a> {
         if let Some(f) = &av.flow_label
             && *f.get_ref() > 0xf_ffff
         {
-            return self.fail(f.span(), format!("flow_label = {:#x}: 20 bits are possible", f.get_ref()));
+            return self.fail(
+                f.span(),
+                format!("flow_label = {:#x}: 20 bits are possible", f.get_ref()),
+            );
         }
         if let Some(v) = &av.vlan
             && *v.get_ref() > 0x7fff
@@ -355,7 +431,10 @@ impl<'a> Names<'a> {
 
     fn attrs(&self, span: &Range<usize>, attrs: &AttrDef) -> Result {
         if attrs.path_mtu.is_some() && attrs.path_mtu_code.is_some() {
-            return self.fail(span.clone(), "path_mtu and path_mtu_code are two ways to give one attribute");
+            return self.fail(
+                span.clone(),
+                "path_mtu and path_mtu_code are two ways to give one attribute",
+            );
         }
         if let (Some(dest), Some(_)) = (&attrs.dest, attrs.dest_qpn) {
             return self.fail(dest.span(), "dest and dest_qpn are two ways to give one attribute");
@@ -363,12 +442,18 @@ impl<'a> Names<'a> {
         if let Some(m) = &attrs.path_mig_state
             && *m.get_ref() > 3
         {
-            return self.fail(m.span(), format!("path_mig_state = {}: 2 bits are possible", m.get_ref()));
+            return self.fail(
+                m.span(),
+                format!("path_mig_state = {}: 2 bits are possible", m.get_ref()),
+            );
         }
         if let Some(dest) = &attrs.dest {
             let (_, n) = self.spanned(dest)?;
             if n != 1 {
-                return self.fail(dest.span(), format!("`{}` names {n} queue pairs: a destination is one", dest.get_ref()));
+                return self.fail(
+                    dest.span(),
+                    format!("`{}` names {n} queue pairs: a destination is one", dest.get_ref()),
+                );
             }
         }
         attrs.av.as_ref().map_or(Ok(()), |av| self.av(av))
@@ -377,7 +462,10 @@ impl<'a> Names<'a> {
     fn refused(&self, refused: &Option<Refused>, fails: bool, span: &Range<usize>) -> Result {
         let Some(refused) = refused else { return Ok(()) };
         if fails {
-            return self.fail(span.clone(), "`refused` and `fails` exclude each other: a refusal has the status GATE_REFUSED");
+            return self.fail(
+                span.clone(),
+                "`refused` and `fails` exclude each other: a refusal has the status GATE_REFUSED",
+            );
         }
         if refused.rule.is_none() {
             return self.fail(span.clone(), "`refused` needs a rule: { rule = \"MISSING_ATTRS\" }");
@@ -410,12 +498,24 @@ impl<'a> Names<'a> {
         let span = &step.span;
         match &step.what {
             What::Create(c) | What::Install(c) => {
-                self.group(c.qps.span(), &QpRef { group: c.qps.get_ref().clone(), range: None })?;
+                self.group(
+                    c.qps.span(),
+                    &QpRef {
+                        group: c.qps.get_ref().clone(),
+                        range: None,
+                    },
+                )?;
                 if self.made.contains(c.qps.get_ref().as_str()) {
-                    return self.fail(c.qps.span(), format!("the queue pairs of `{}` exist already", c.qps.get_ref()));
+                    return self.fail(
+                        c.qps.span(),
+                        format!("the queue pairs of `{}` exist already", c.qps.get_ref()),
+                    );
                 }
                 if step.name == "create" && (c.attrs.is_some() || c.mask.is_some() || c.refused.is_some()) {
-                    return self.fail(span.clone(), "a `create` has no attributes: `install` creates and moves to INIT");
+                    return self.fail(
+                        span.clone(),
+                        "a `create` has no attributes: `install` creates and moves to INIT",
+                    );
                 }
                 if let Some(attrs) = &c.attrs {
                     self.attrs(span, attrs)?;
@@ -430,7 +530,10 @@ impl<'a> Names<'a> {
                 let (_, na) = self.spanned(&c.a)?;
                 let (_, nb) = self.spanned(&c.b)?;
                 if na != nb {
-                    return self.fail(c.b.span(), format!("`a` names {na} queue pairs, `b` {nb}: each needs a peer"));
+                    return self.fail(
+                        c.b.span(),
+                        format!("`a` names {na} queue pairs, `b` {nb}: each needs a peer"),
+                    );
                 }
                 if let Some(psn) = &c.psn
                     && *psn.get_ref() > 0xff_ffff
@@ -490,7 +593,10 @@ impl<'a> Names<'a> {
                 if let Some(hex) = &e.hex
                     && e.bytes.is_some_and(|b| b != hex.0.len())
                 {
-                    return self.fail(span.clone(), format!("`hex` has {} bytes, `bytes` says {bytes}", hex.0.len()));
+                    return self.fail(
+                        span.clone(),
+                        format!("`hex` has {} bytes, `bytes` says {bytes}", hex.0.len()),
+                    );
                 }
             }
             What::ExpectFrames(e) => {
@@ -519,14 +625,30 @@ impl<'a> Names<'a> {
                     (None, Some(to)) => {
                         let (group, n) = self.spanned(to)?;
                         if n != 1 {
-                            return self.fail(to.span(), format!("`{}` names {n} queue pairs: a frame goes to one", to.get_ref()));
+                            return self.fail(
+                                to.span(),
+                                format!("`{}` names {n} queue pairs: a frame goes to one", to.get_ref()),
+                            );
                         }
-                        self.same_nic("the group", &Spanned::new(to.span(), to.get_ref().group.clone()), group.nic, i.nic.get_ref())?;
+                        self.same_nic(
+                            "the group",
+                            &Spanned::new(to.span(), to.get_ref().group.clone()),
+                            group.nic,
+                            i.nic.get_ref(),
+                        )?;
                         if !self.connected.contains(to.get_ref().group.as_str()) {
-                            return self.fail(to.span(), "a frame to a queue pair needs a peer: connect it first, or give `hex`");
+                            return self.fail(
+                                to.span(),
+                                "a frame to a queue pair needs a peer: connect it first, or give `hex`",
+                            );
                         }
                     }
-                    _ => return self.fail(span.clone(), "give either the whole frame as `hex` or a queue pair as `to`"),
+                    _ => {
+                        return self.fail(
+                            span.clone(),
+                            "give either the whole frame as `hex` or a queue pair as `to`",
+                        );
+                    }
                 }
                 if let Some(p) = &i.payload
                     && *p.get_ref() > 4096
@@ -549,7 +671,11 @@ impl<'a> Names<'a> {
                 self.nic(&d.from)?;
                 let actions = ["drop", "duplicate", "delay", "flip_bit", "mac_error", "mark_congestion"];
                 if !actions.contains(&d.action.get_ref().as_str()) {
-                    let what = format!("action `{}`: one of {} is possible", d.action.get_ref(), actions.join(", "));
+                    let what = format!(
+                        "action `{}`: one of {} is possible",
+                        d.action.get_ref(),
+                        actions.join(", ")
+                    );
                     return self.fail(d.action.span(), what);
                 }
                 if d.action.get_ref() == "delay" && d.delay_ns.is_none() {
@@ -572,12 +698,18 @@ impl<'a> Names<'a> {
                 if let Some(p) = &d.page
                     && *p.get_ref() >= openrnic_spec::NUM_UAR
                 {
-                    return self.fail(p.span(), format!("page = {}: there are {}", p.get_ref(), openrnic_spec::NUM_UAR));
+                    return self.fail(
+                        p.span(),
+                        format!("page = {}: there are {}", p.get_ref(), openrnic_spec::NUM_UAR),
+                    );
                 }
                 if let Some(o) = &d.offset
                     && (*o.get_ref() % 8 != 0 || *o.get_ref() >= 4096)
                 {
-                    return self.fail(o.span(), format!("offset = {}: a multiple of 8 below 4096", o.get_ref()));
+                    return self.fail(
+                        o.span(),
+                        format!("offset = {}: a multiple of 8 below 4096", o.get_ref()),
+                    );
                 }
                 if d.queue.is_some() == d.offset.is_some() {
                     return self.fail(span.clone(), "give either `queue` or `offset`");
@@ -596,7 +728,10 @@ impl<'a> Names<'a> {
             What::Command(c) => {
                 self.nic(&c.nic)?;
                 if c.hex.get_ref().0.len() > 64 {
-                    return self.fail(c.hex.span(), format!("{} bytes: a command has 64", c.hex.get_ref().0.len()));
+                    return self.fail(
+                        c.hex.span(),
+                        format!("{} bytes: a command has 64", c.hex.get_ref().0.len()),
+                    );
                 }
             }
             What::Fill(f) => {
@@ -617,8 +752,12 @@ impl<'a> Names<'a> {
             }
             What::ResetNic(r) => {
                 self.nic(&r.nic)?;
-                let gone: Vec<&str> =
-                    self.groups.iter().filter(|(_, g)| g.nic == r.nic.get_ref()).map(|(n, _)| *n).collect();
+                let gone: Vec<&str> = self
+                    .groups
+                    .iter()
+                    .filter(|(_, g)| g.nic == r.nic.get_ref())
+                    .map(|(n, _)| *n)
+                    .collect();
                 for group in gone {
                     self.made.remove(group);
                     self.connected.remove(group);
@@ -650,8 +789,10 @@ impl<'a> Names<'a> {
                 return self.fail(each.span(), "`each` excludes `attrs` and `one_by_one`");
             }
             if each.get_ref().len() != total || total > MAX_RECORDS as usize {
-                let what =
-                    format!("{} records for {total} queue pairs: one each, {MAX_RECORDS} at most", each.get_ref().len());
+                let what = format!(
+                    "{} records for {total} queue pairs: one each, {MAX_RECORDS} at most",
+                    each.get_ref().len()
+                );
                 return self.fail(each.span(), what);
             }
             for attrs in each.get_ref() {
@@ -665,7 +806,10 @@ impl<'a> Names<'a> {
         let (from, n) = self.spanned(&t.from)?;
         let (to, m) = self.spanned(&t.to)?;
         if n != m {
-            return self.fail(t.to.span(), format!("`from` names {n} queue pairs, `to` {m}: each needs its peer"));
+            return self.fail(
+                t.to.span(),
+                format!("`from` names {n} queue pairs, `to` {m}: each needs its peer"),
+            );
         }
         let op = t.op.get_ref().0;
         use WqeOpcode::{RdmaRead, RdmaWrite, RdmaWriteWithImm, Send, SendWithImm};
@@ -675,7 +819,10 @@ impl<'a> Names<'a> {
         }
         for bytes in t.bytes.get_ref() {
             if *bytes > 1 << 24 {
-                return self.fail(t.bytes.span(), format!("{bytes} bytes in one message: at most 16777216 here"));
+                return self.fail(
+                    t.bytes.span(),
+                    format!("{bytes} bytes in one message: at most 16777216 here"),
+                );
             }
             if t.inline && *bytes > from.max_inline {
                 let what = format!("{bytes} bytes inline: the group has max_inline = {}", from.max_inline);
@@ -688,7 +835,10 @@ impl<'a> Names<'a> {
         if t.bytes.get_ref().is_empty() {
             return self.fail(t.bytes.span(), "no message: give one length or more");
         }
-        for (what, value, max) in [("sges", &t.sges, from.send_sge), ("recv_sges", &t.recv_sges, to.recv_sge)] {
+        for (what, value, max) in [
+            ("sges", &t.sges, from.send_sge),
+            ("recv_sges", &t.recv_sges, to.recv_sge),
+        ] {
             if let Some(v) = value
                 && !(1..=max).contains(v.get_ref())
             {
@@ -696,9 +846,10 @@ impl<'a> Names<'a> {
             }
         }
         match &t.misalign {
-            Some(v) if *v.get_ref() > 63 => {
-                self.fail(v.span(), format!("misalign = {}: 0 to 63 bytes are possible", v.get_ref()))
-            }
+            Some(v) if *v.get_ref() > 63 => self.fail(
+                v.span(),
+                format!("misalign = {}: 0 to 63 bytes are possible", v.get_ref()),
+            ),
             _ => Ok(()),
         }
     }

@@ -111,7 +111,10 @@ pub fn build(spec: &FrameSpec) -> Vec<u8> {
 }
 
 fn checksum(header: &[u8]) -> u16 {
-    let sum: u32 = header.chunks(2).map(|w| w.iter().fold(0, |v, b| v << 8 | u32::from(*b))).sum();
+    let sum: u32 = header
+        .chunks(2)
+        .map(|w| w.iter().fold(0, |v, b| v << 8 | u32::from(*b)))
+        .sum();
     let sum = (sum & 0xffff) + (sum >> 16);
     !((sum & 0xffff) + (sum >> 16)) as u16
 }
@@ -137,7 +140,10 @@ mod tests {
 
     #[test]
     fn lengths_and_padding_agree() {
-        let f = build(&FrameSpec { payload: vec![7; 5], ..FrameSpec::default() });
+        let f = build(&FrameSpec {
+            payload: vec![7; 5],
+            ..FrameSpec::default()
+        });
         assert_eq!(f.len(), 14 + 20 + 8 + 12 + 8 + 4);
         assert_eq!(u16::from_be_bytes([f[16], f[17]]) as usize, f.len() - 14);
         assert_eq!(u16::from_be_bytes([f[38], f[39]]) as usize, f.len() - 34);
@@ -146,15 +152,30 @@ mod tests {
     }
 
     #[test]
+    fn the_icrc_is_that_of_a_known_packet() {
+        let text = "45020034123440004011a52fc0a80101c0a80102c12312b700206a820440ffff000000118012345668656c6c6f212121";
+        let mut f = vec![0; ETHERNET];
+        f.extend(
+            (0..text.len())
+                .step_by(2)
+                .map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap()),
+        );
+        assert_eq!(icrc(&f).to_le_bytes(), [0xae, 0x78, 0x71, 0xb6]);
+    }
+
+    #[test]
     fn what_routers_change_is_not_covered() {
-        let f = build(&FrameSpec { payload: vec![1, 2, 3, 4], ..FrameSpec::default() });
+        let f = build(&FrameSpec {
+            payload: vec![1, 2, 3, 4],
+            ..FrameSpec::default()
+        });
         let body = f.len() - 4;
         let mut g = f.clone();
         for at in [14 + 1, 14 + 8, 14 + 10, 14 + 11, 34 + 6, 42 + 4] {
             g[at] ^= 0x5a;
         }
         assert_eq!(icrc(&g[..body]), icrc(&f[..body]));
-        g[60] ^= 1;
+        g[55] ^= 1;
         assert_ne!(icrc(&g[..body]), icrc(&f[..body]));
     }
 }

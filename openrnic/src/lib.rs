@@ -56,7 +56,14 @@ pub fn run(
     let early = |error: anyhow::Error, step: &str| {
         let seed = options.seed.or(scenario.doc.sim.seed).unwrap_or(1);
         let data_width = options.data_width.unwrap_or(64);
-        Box::new(Failure { line: None, step: step.to_owned(), error, time_ns: 0, seed, data_width })
+        Box::new(Failure {
+            line: None,
+            step: step.to_owned(),
+            error,
+            time_ns: 0,
+            seed,
+            data_width,
+        })
     };
     let mut run = Run::new(scenario, options).map_err(|e| early(e, "bring-up"))?;
     for (i, step) in scenario.steps.iter().enumerate() {

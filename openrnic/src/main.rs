@@ -65,9 +65,23 @@ fn width(text: &str) -> Result<usize, String> {
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Run { scenario, pcap, wave, seed, data_width, verbose } => {
-            run(&scenario, RunOptions { seed, data_width, pcap, wave }, verbose)
-        }
+        Command::Run {
+            scenario,
+            pcap,
+            wave,
+            seed,
+            data_width,
+            verbose,
+        } => run(
+            &scenario,
+            RunOptions {
+                seed,
+                data_width,
+                pcap,
+                wave,
+            },
+            verbose,
+        ),
         Command::Check { scenarios } => check(&scenarios),
         Command::Devinfo { data_width, verbose } => match devinfo(data_width, verbose) {
             Ok(()) => ExitCode::SUCCESS,
@@ -149,11 +163,18 @@ fn progress(scenario: &Scenario, verbose: bool) -> ProgressBar {
 }
 
 fn explain(file: &Path, options: &RunOptions, failure: &Failure) {
-    let place = failure.line.map_or_else(|| file.display().to_string(), |line| format!("{}:{line}", file.display()));
+    let place = failure.line.map_or_else(
+        || file.display().to_string(),
+        |line| format!("{}:{line}", file.display()),
+    );
     eprintln!("FAILED {place}: {}: {:#}", failure.step, failure.error);
     eprintln!("at {} of simulated time", report::time(failure.time_ns));
-    let mut replay =
-        format!("openrnic run {} --seed {} --data-width {}", file.display(), failure.seed, failure.data_width);
+    let mut replay = format!(
+        "openrnic run {} --seed {} --data-width {}",
+        file.display(),
+        failure.seed,
+        failure.data_width
+    );
     for (flag, path) in [("--pcap", &options.pcap), ("--wave", &options.wave)] {
         if let Some(path) = path {
             replay += &format!(" {flag} {}", path.display());
@@ -168,19 +189,54 @@ fn explain(file: &Path, options: &RunOptions, failure: &Failure) {
 fn devinfo(data_width: usize, verbose: bool) -> anyhow::Result<()> {
     let text = "name = \"devinfo\"\n[[nic]]\nname = \"a\"\n".to_owned();
     let scenario = Scenario::parse(Path::new("devinfo"), text)?;
-    let options = openrnic::world::SimOptions { seed: 1, data_width, pcap: None, wave: None };
+    let options = openrnic::world::SimOptions {
+        seed: 1,
+        data_width,
+        pcap: None,
+        wave: None,
+    };
     let sim = openrnic::world::Sim::new(&scenario.doc, &options)?;
     let device = openrnic_driver::Device::open(sim.bus(0)?, openrnic_driver::OpenParams::default())?;
     let info = device.info()?;
     let pci = info.pci;
-    println!("function     {:04x}:{:04x}, BAR0 of {} KiB at {:#x}", pci.vendor, pci.device, pci.bar0_bytes >> 10, pci.bar0_addr);
-    println!("interface    {}.{}.{}", info.version >> 16, info.version >> 8 & 0xff, info.version & 0xff);
-    println!("link         max payload {}, max read request {}, {} MSI-X vectors", pci.max_payload, pci.max_read_request, pci.vectors);
+    println!(
+        "function     {:04x}:{:04x}, BAR0 of {} KiB at {:#x}",
+        pci.vendor,
+        pci.device,
+        pci.bar0_bytes >> 10,
+        pci.bar0_addr
+    );
+    println!(
+        "interface    {}.{}.{}",
+        info.version >> 16,
+        info.version >> 8 & 0xff,
+        info.version & 0xff
+    );
+    println!(
+        "link         max payload {}, max read request {}, {} MSI-X vectors",
+        pci.max_payload, pci.max_read_request, pci.vectors
+    );
     let c = info.caps;
-    println!("data path    {} bits, {} ps per clock cycle", c.data_width, c.clk_period_ps);
-    println!("tables       {} QPs, {} CQs, {} MRs, {} PDs, {} EQs", 1u64 << c.log_qp.min(63), c.num_cq, c.num_mr, c.num_pd, c.num_eq);
-    println!("work         {} SGEs, {} bytes inline, {} READs outstanding, {} DMA tags", c.max_sge, c.max_inline, c.max_rd_atomic, c.dma_tags);
-    println!("ports        {}, {} GIDs, {} P_Keys, {} doorbell pages", c.num_ports, c.num_gid, c.num_pkey, c.num_uar);
+    println!(
+        "data path    {} bits, {} ps per clock cycle",
+        c.data_width, c.clk_period_ps
+    );
+    println!(
+        "tables       {} QPs, {} CQs, {} MRs, {} PDs, {} EQs",
+        1u64 << c.log_qp.min(63),
+        c.num_cq,
+        c.num_mr,
+        c.num_pd,
+        c.num_eq
+    );
+    println!(
+        "work         {} SGEs, {} bytes inline, {} READs outstanding, {} DMA tags",
+        c.max_sge, c.max_inline, c.max_rd_atomic, c.dma_tags
+    );
+    println!(
+        "ports        {}, {} GIDs, {} P_Keys, {} doorbell pages",
+        c.num_ports, c.num_gid, c.num_pkey, c.num_uar
+    );
     let types = |bits: u32| {
         let names: Vec<&str> = openrnic_spec::QpType::ALL
             .iter()
@@ -189,11 +245,22 @@ fn devinfo(data_width: usize, verbose: bool) -> anyhow::Result<()> {
             .collect();
         names.join(" ")
     };
-    println!("QP types     {} (with a data path: {})", types(c.qp_types), types(c.qp_types_data));
-    let ops: Vec<&str> = openrnic_spec::WqeOpcode::ALL.iter().filter(|o| c.supports_opcode(**o)).map(|o| o.name()).collect();
+    println!(
+        "QP types     {} (with a data path: {})",
+        types(c.qp_types),
+        types(c.qp_types_data)
+    );
+    let ops: Vec<&str> = openrnic_spec::WqeOpcode::ALL
+        .iter()
+        .filter(|o| c.supports_opcode(**o))
+        .map(|o| o.name())
+        .collect();
     println!("operations   {}", ops.join(" "));
     for block in &info.blocks {
-        println!("block        {:#06x} type {} version {} {}", block.base, block.block_type, block.version, block.name);
+        println!(
+            "block        {:#06x} type {} version {} {}",
+            block.base, block.block_type, block.version, block.name
+        );
     }
     if verbose {
         for (name, value) in device.registers()? {

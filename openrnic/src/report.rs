@@ -49,7 +49,12 @@ pub fn summary(name: &str, s: &Summary) -> String {
         let mut t = table(&["command", "queue pairs", "cycles", "cycles per QP"]);
         for (what, n, cycles) in &s.batches {
             let per = f64::from(*cycles) / f64::from((*n).max(1));
-            t.add_row([what.clone(), n.to_string(), grouped(u64::from(*cycles)), format!("{per:.2}")]);
+            t.add_row([
+                what.clone(),
+                n.to_string(),
+                grouped(u64::from(*cycles)),
+                format!("{per:.2}"),
+            ]);
         }
         numbers_right(&mut t, 1);
         out += &format!("{t}\n");
@@ -97,7 +102,9 @@ pub fn summary(name: &str, s: &Summary) -> String {
     for opcode in opcodes {
         let mut row = vec![Opcode::try_from(opcode).map_or_else(|_| format!("{opcode:#04x}"), |o| o.to_string())];
         for (_, frames) in &s.frames {
-            row.push(grouped(frames.iter().find(|(o, _)| *o == opcode).map_or(0, |(_, n)| *n)));
+            row.push(grouped(
+                frames.iter().find(|(o, _)| *o == opcode).map_or(0, |(_, n)| *n),
+            ));
         }
         t.add_row(row);
     }

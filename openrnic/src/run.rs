@@ -121,9 +121,16 @@ impl<'a> Run<'a> {
     /// What went wrong, in words.
     pub fn new(s: &'a Scenario, options: &RunOptions) -> Result<Self> {
         let seed = options.seed.or(s.doc.sim.seed).unwrap_or(1);
-        let data_width = options.data_width.or(s.doc.sim.data_width.as_ref().map(|w| *w.get_ref())).unwrap_or(64);
-        let sim_options =
-            SimOptions { seed, data_width, pcap: options.pcap.clone(), wave: options.wave.clone() };
+        let data_width = options
+            .data_width
+            .or(s.doc.sim.data_width.as_ref().map(|w| *w.get_ref()))
+            .unwrap_or(64);
+        let sim_options = SimOptions {
+            seed,
+            data_width,
+            pcap: options.pcap.clone(),
+            wave: options.wave.clone(),
+        };
         let sim = Sim::new(&s.doc, &sim_options)?;
         let wait_cycles = s.doc.sim.wait_cycles.unwrap_or(2_000_000);
         let mut addresses: Vec<NicAddress> = Vec::new();
@@ -152,10 +159,16 @@ impl<'a> Run<'a> {
             wait_cycles,
             rng: Stream::new(seed, "scenario", 0),
             next_wr: 1,
-            summary: Summary { seed, data_width, ..Summary::default() },
+            summary: Summary {
+                seed,
+                data_width,
+                ..Summary::default()
+            },
         };
         for i in 0..s.doc.nic.len() {
-            let nic = run.bring_up(i).with_context(|| format!("NIC `{}` does not come up", run.addresses[i].name))?;
+            let nic = run
+                .bring_up(i)
+                .with_context(|| format!("NIC `{}` does not come up", run.addresses[i].name))?;
             run.nics.push(nic);
         }
         run.objects()?;
@@ -165,7 +178,10 @@ impl<'a> Run<'a> {
 
     fn bring_up(&self, i: usize) -> Result<Nic> {
         let def = self.s.doc.nic[i].get_ref();
-        let mut params = OpenParams { dma_timeout_cycles: def.dma_timeout_cycles, ..OpenParams::default() };
+        let mut params = OpenParams {
+            dma_timeout_cycles: def.dma_timeout_cycles,
+            ..OpenParams::default()
+        };
         if let Some(n) = &def.command_ring {
             params.log_cmd_ring = n.get_ref().trailing_zeros();
         }
@@ -195,7 +211,13 @@ impl<'a> Run<'a> {
         }
         let pd = device.alloc_pd()?;
         let cq = device.create_cq(&CqInit::entries(OWN_CQ))?;
-        Ok(Nic { name: address.name.clone(), device, pd, cq, mark: Counters::default() })
+        Ok(Nic {
+            name: address.name.clone(),
+            device,
+            pd,
+            cq,
+            mark: Counters::default(),
+        })
     }
 
     fn objects(&mut self) -> Result<()> {
@@ -205,8 +227,11 @@ impl<'a> Run<'a> {
             self.pds.insert(pd.name.get_ref(), made);
         }
         for cq in s.doc.cq.iter().map(toml::Spanned::get_ref) {
-            let init =
-                CqInit { entries: *cq.entries.get_ref(), vector: cq.vector.unwrap_or(1), ..CqInit::default() };
+            let init = CqInit {
+                entries: *cq.entries.get_ref(),
+                vector: cq.vector.unwrap_or(1),
+                ..CqInit::default()
+            };
             let made = self.nics[self.nic(cq.nic.get_ref())?]
                 .device
                 .create_cq(&init)
@@ -214,10 +239,15 @@ impl<'a> Run<'a> {
             self.cqs.insert(cq.name.get_ref(), made);
         }
         for mr in s.doc.mr.iter().map(toml::Spanned::get_ref) {
-            let pd = self.pd(mr.pd.as_ref().map(|p| p.get_ref().as_str()), self.nic(mr.nic.get_ref())?)?;
+            let pd = self.pd(
+                mr.pd.as_ref().map(|p| p.get_ref().as_str()),
+                self.nic(mr.nic.get_ref())?,
+            )?;
             let mut init = MrInit::new(*mr.bytes.get_ref(), mr.access.map_or(MR_ACCESS, |a| a.0));
             init.iova = mr.iova.map(openrnic_driver::Iova);
-            let made = pd.register(&init).with_context(|| format!("memory region `{}`", mr.name.get_ref()))?;
+            let made = pd
+                .register(&init)
+                .with_context(|| format!("memory region `{}`", mr.name.get_ref()))?;
             if let Some(fill) = &mr.fill {
                 let data = self.content(fill.get_ref(), *mr.bytes.get_ref());
                 made.write(0, &data)?;
@@ -248,30 +278,46 @@ impl<'a> Run<'a> {
     // ---------------------------------------------------------------- names
 
     fn nic(&self, name: &str) -> Result<usize> {
-        self.addresses.iter().position(|n| n.name == name).ok_or_else(|| anyhow!("there is no NIC `{name}`"))
+        self.addresses
+            .iter()
+            .position(|n| n.name == name)
+            .ok_or_else(|| anyhow!("there is no NIC `{name}`"))
     }
 
     fn pd(&self, name: Option<&str>, nic: usize) -> Result<ProtectionDomain<SimBus>> {
         match name {
             None => Ok(self.nics[nic].pd.clone()),
-            Some(name) => self.pds.get(name).cloned().ok_or_else(|| anyhow!("there is no protection domain `{name}`")),
+            Some(name) => self
+                .pds
+                .get(name)
+                .cloned()
+                .ok_or_else(|| anyhow!("there is no protection domain `{name}`")),
         }
     }
 
     fn mr(&self, name: &str) -> Result<&MemoryRegion<SimBus>> {
-        self.mrs.get(name).ok_or_else(|| anyhow!("there is no memory region `{name}` (any more)"))
+        self.mrs
+            .get(name)
+            .ok_or_else(|| anyhow!("there is no memory region `{name}` (any more)"))
     }
 
     pub(crate) fn group(&self, r: &QpRef) -> Result<(&Group, Range<usize>)> {
         let group = self.groups.get(r.group.as_str()).ok_or_else(|| {
-            anyhow!("the queue pairs of `{}` do not exist: was their creation expected to fail?", r.group)
+            anyhow!(
+                "the queue pairs of `{}` do not exist: was their creation expected to fail?",
+                r.group
+            )
         })?;
         Ok((group, r.range.clone().unwrap_or(0..group.qps.len())))
     }
 
     pub(crate) fn qps(&self, r: &QpRef) -> Result<Qps> {
         let (group, range) = self.group(r)?;
-        group.qps.get(range).map(<[_]>::to_vec).ok_or_else(|| anyhow!("`{r}`: the group has {} queue pairs", group.qps.len()))
+        group
+            .qps
+            .get(range)
+            .map(<[_]>::to_vec)
+            .ok_or_else(|| anyhow!("`{r}`: the group has {} queue pairs", group.qps.len()))
     }
 
     pub(crate) fn cq(&self, nic: usize, cqn: Cqn) -> Result<CompletionQueue<SimBus>> {
@@ -280,7 +326,12 @@ impl<'a> Run<'a> {
             return Ok(mine.clone());
         }
         let s = self.s;
-        let named = s.doc.cq.iter().map(toml::Spanned::get_ref).filter(|c| *c.nic.get_ref() == self.nics[nic].name);
+        let named = s
+            .doc
+            .cq
+            .iter()
+            .map(toml::Spanned::get_ref)
+            .filter(|c| *c.nic.get_ref() == self.nics[nic].name);
         named
             .filter_map(|c| self.cqs.get(c.name.get_ref().as_str()))
             .find(|c| c.cqn() == cqn)
@@ -339,9 +390,7 @@ impl<'a> Run<'a> {
                 let at = u64::from(UAR_BASE + page * UAR_BYTES + offset);
                 let value = DbQueue::new().with_qpn(qpn & 0xff_ffff).with_producer(d.producer);
                 let device = &self.nics[self.nic(d.nic.get_ref())?].device;
-                device.with_bus(|bus| {
-                    openrnic_driver::Bus::mmio_write64(bus, at, u64::from_le_bytes(value.0))
-                })??;
+                device.with_bus(|bus| openrnic_driver::Bus::mmio_write64(bus, at, u64::from_le_bytes(value.0)))??;
             }
             What::Command(c) => {
                 let mut raw = [0u8; 64];
@@ -353,7 +402,10 @@ impl<'a> Run<'a> {
             }
             What::Fill(f) => {
                 let mr = self.mr(f.mr.get_ref())?.clone();
-                let data = self.content(f.with.get_ref(), f.bytes.unwrap_or(mr.length().saturating_sub(f.offset)));
+                let data = self.content(
+                    f.with.get_ref(),
+                    f.bytes.unwrap_or(mr.length().saturating_sub(f.offset)),
+                );
                 mr.write(f.offset, &data)?;
             }
             What::Destroy(d) => {
@@ -378,7 +430,13 @@ impl<'a> Run<'a> {
                 self.groups.retain(|_, g| g.nic != i);
                 let name = self.nics[i].name.clone();
                 let s = self.s;
-                for mr in s.doc.mr.iter().map(toml::Spanned::get_ref).filter(|m| *m.nic.get_ref() == name) {
+                for mr in s
+                    .doc
+                    .mr
+                    .iter()
+                    .map(toml::Spanned::get_ref)
+                    .filter(|m| *m.nic.get_ref() == name)
+                {
                     self.mrs.remove(mr.name.get_ref().as_str());
                 }
                 self.nics[i].mark = self.nics[i].device.counters()?;
@@ -444,11 +502,21 @@ impl<'a> Run<'a> {
             _ if count == 1 => Numbering::Any,
             _ => Numbering::PreferRange,
         };
-        let batch = BatchInit { numbering, align_log2: def.align_log2.as_ref().map_or(0, |a| *a.get_ref()) };
+        let batch = BatchInit {
+            numbering,
+            align_log2: def.align_log2.as_ref().map_or(0, |a| *a.get_ref()),
+        };
         let outcome = if install {
             let edge = qp_edge(init.qp_type, QpState::Reset, QpState::Init);
             let (mask, attrs) = self.mask(c.attrs.as_ref(), c.mask.map(|m| m.0), Some(QpState::Init), edge);
-            let record = record(&attrs, Some(QpState::Init), mask, self.dest(&attrs)?, &self.addresses, self.other(nic));
+            let record = record(
+                &attrs,
+                Some(QpState::Init),
+                mask,
+                self.dest(&attrs)?,
+                &self.addresses,
+                self.other(nic),
+            );
             pd.install_qps_raw(count, &init, &batch, record)
         } else {
             pd.create_qps(count, &init, &batch)
@@ -462,7 +530,18 @@ impl<'a> Run<'a> {
         self.summary.qps += u64::from(count);
         let qps = made.qps();
         let peers = vec![None; qps.len()];
-        self.groups.insert(name, Group { nic, qps, batch: made, send_cq, recv_cq, peers, pd });
+        self.groups.insert(
+            name,
+            Group {
+                nic,
+                qps,
+                batch: made,
+                send_cq,
+                recv_cq,
+                peers,
+                pd,
+            },
+        );
         Ok(())
     }
 
@@ -485,7 +564,11 @@ impl<'a> Run<'a> {
         to: Option<QpState>,
         edge: Option<openrnic_spec::QpEdge>,
     ) -> (QpAttrBit, AttrDef) {
-        let state = if to.is_some() { QpAttrBit::STATE } else { QpAttrBit::EMPTY };
+        let state = if to.is_some() {
+            QpAttrBit::STATE
+        } else {
+            QpAttrBit::EMPTY
+        };
         let given = attrs.cloned().unwrap_or_default();
         let mask = match (explicit, attrs) {
             (Some(mask), _) => mask,
@@ -506,7 +589,10 @@ impl<'a> Run<'a> {
         match (outcome, refused, fails) {
             (Ok(value), None, None) => Ok(Some(value)),
             (Ok(_), Some(refused), _) => {
-                bail!("expected the gate to refuse ({}), but it let the transition pass", expectation(refused))
+                bail!(
+                    "expected the gate to refuse ({}), but it let the transition pass",
+                    expectation(refused)
+                )
             }
             (Ok(_), _, Some(status)) => bail!("expected the command to fail with {status}, but it succeeded"),
             (Err(Error::Gate(refusal)), Some(wanted), _) => {
@@ -525,16 +611,28 @@ impl<'a> Run<'a> {
 
     fn check_refusal(&self, refusal: &GateRefusal, wanted: &Refused) -> Result<()> {
         if let Some(rule) = &wanted.rule {
-            ensure!(rule.0 == refusal.rule, "expected a refusal by {}, got: {refusal}", expectation(wanted));
+            ensure!(
+                rule.0 == refusal.rule,
+                "expected a refusal by {}, got: {refusal}",
+                expectation(wanted)
+            );
         }
         if let Some(attrs) = &wanted.attrs {
-            ensure!(attrs.0 == refusal.attrs, "expected a refusal by {}, got: {refusal}", expectation(wanted));
+            ensure!(
+                attrs.0 == refusal.attrs,
+                "expected a refusal by {}, got: {refusal}",
+                expectation(wanted)
+            );
         }
         if let Some(offender) = &wanted.offender
             && let Some(qp) = self.qps(offender.get_ref())?.first()
         {
             let (wanted, got) = (qp.qpn(), refusal.offender);
-            ensure!(wanted == got, "expected {} ({wanted}) as the offender, got {got}", offender.get_ref());
+            ensure!(
+                wanted == got,
+                "expected {} ({wanted}) as the offender, got {got}",
+                offender.get_ref()
+            );
         }
         Ok(())
     }
@@ -553,11 +651,19 @@ impl<'a> Run<'a> {
         let expected_failure = m.refused.is_some() || m.fails.is_some();
         // Enough to see that nothing changed, without a query for each of thousands.
         let witnesses: Qps = qps.iter().take(64).cloned().collect();
-        let before = if expected_failure { Some(self.snapshot(&witnesses)) } else { None };
+        let before = if expected_failure {
+            Some(self.snapshot(&witnesses))
+        } else {
+            None
+        };
         let records: Vec<QpAttr> = match &m.each {
             None => {
                 let mut records = Vec::new();
-                let wanted = if m.one_by_one { qps.as_slice() } else { qps.get(..1).unwrap_or(&[]) };
+                let wanted = if m.one_by_one {
+                    qps.as_slice()
+                } else {
+                    qps.get(..1).unwrap_or(&[])
+                };
                 for qp in wanted {
                     records.push(self.record_for(qp, nic, m.attrs.as_ref(), m.mask.map(|x| x.0), to)?);
                 }
@@ -596,7 +702,11 @@ impl<'a> Run<'a> {
         if let Some(before) = before {
             let after = self.snapshot(&witnesses);
             for ((qp, b), a) in witnesses.iter().zip(before).zip(after) {
-                ensure!(a == b, "the refused command changed {}: before {b}, after {a}", self.name_of(nic, qp.qpn()));
+                ensure!(
+                    a == b,
+                    "the refused command changed {}: before {b}, after {a}",
+                    self.name_of(nic, qp.qpn())
+                );
             }
         }
         Ok(())
@@ -628,7 +738,14 @@ impl<'a> Run<'a> {
             _ => None,
         };
         let (mask, attrs) = self.mask(attrs, mask, to, edge);
-        Ok(record(&attrs, to, mask, self.dest(&attrs)?, &self.addresses, self.other(nic)))
+        Ok(record(
+            &attrs,
+            to,
+            mask,
+            self.dest(&attrs)?,
+            &self.addresses,
+            self.other(nic),
+        ))
     }
 
     fn connect(&mut self, c: &'a Connect) -> Result<()> {
@@ -637,7 +754,10 @@ impl<'a> Run<'a> {
         let (na, nb) = (self.group(sides[0])?.0.nic, self.group(sides[1])?.0.nic);
         let psns: Vec<(u32, u32)> = (0..qa.len())
             .map(|i| match &c.psn {
-                Some(psn) => ((psn.get_ref() + i as u32) & 0xff_ffff, (psn.get_ref() + i as u32) & 0xff_ffff),
+                Some(psn) => (
+                    (psn.get_ref() + i as u32) & 0xff_ffff,
+                    (psn.get_ref() + i as u32) & 0xff_ffff,
+                ),
                 None => (self.rng.below(1 << 24) as u32, self.rng.below(1 << 24) as u32),
             })
             .collect();
@@ -662,9 +782,20 @@ impl<'a> Run<'a> {
                             rnr_retry: c.rnr_retry,
                             ..AttrDef::default()
                         };
-                        let cur = if to == QpState::Rtr { QpState::Init } else { QpState::Rtr };
+                        let cur = if to == QpState::Rtr {
+                            QpState::Init
+                        } else {
+                            QpState::Rtr
+                        };
                         let required = qp_edge(QpType::Rc, cur, to).map_or(QpAttrBit::EMPTY, |e| e.required);
-                        record(&attrs, Some(to), required | QpAttrBit::STATE, None, &self.addresses, peer_nic)
+                        record(
+                            &attrs,
+                            Some(to),
+                            required | QpAttrBit::STATE,
+                            None,
+                            &self.addresses,
+                            peer_nic,
+                        )
                     })
                     .collect();
                 let device = self.nics[own_nic].device.clone();
@@ -706,7 +837,11 @@ impl<'a> Run<'a> {
         for p in pieces {
             let mr = self.mr(p.mr.get_ref())?;
             let lkey = p.lkey.map_or(mr.lkey(), openrnic_driver::LKey);
-            out.push(Sge { addr: mr.iova().offset(p.offset), length: p.bytes, lkey });
+            out.push(Sge {
+                addr: mr.iova().offset(p.offset),
+                length: p.bytes,
+                lkey,
+            });
         }
         Ok(out)
     }
@@ -744,7 +879,10 @@ impl<'a> Run<'a> {
         for qp in self.qps(p.qps.get_ref())? {
             let mut list = Vec::new();
             for _ in 0..p.count.as_ref().map_or(1, |c| *c.get_ref()) {
-                list.push(RecvWr { wr_id: self.next_wr, sges: sges.clone() });
+                list.push(RecvWr {
+                    wr_id: self.next_wr,
+                    sges: sges.clone(),
+                });
                 self.next_wr += 1;
             }
             expect_post(qp.post_recv(&list), p.fails.as_ref().map(|f| f.get_ref().as_str()))?;
@@ -776,7 +914,10 @@ impl<'a> Run<'a> {
             let got = cq.poll(1)?;
             return match got.first() {
                 None => Ok(()),
-                Some(wc) => bail!("expected no completion within {wait} cycles, got {}", self.describe(nic, wc)),
+                Some(wc) => bail!(
+                    "expected no completion within {wait} cycles, got {}",
+                    self.describe(nic, wc)
+                ),
             };
         }
         let status = c.status.map_or(WcStatus::Success, |s| s.0);
@@ -787,7 +928,11 @@ impl<'a> Run<'a> {
         let got = cq.wait(count, c.wait_cycles.unwrap_or(self.wait_cycles))?;
         for (i, wc) in got.iter().enumerate() {
             let wrong = |what: String| {
-                anyhow!("completion {} of {count}: expected {what}, got {}", i + 1, self.describe(nic, wc))
+                anyhow!(
+                    "completion {} of {count}: expected {what}, got {}",
+                    i + 1,
+                    self.describe(nic, wc)
+                )
             };
             ensure!(wc.status == status, wrong(format!("status {status}")));
             if let Some(qps) = &qps {
@@ -815,7 +960,11 @@ impl<'a> Run<'a> {
                 text += &format!(", immediate {imm:#x}");
             }
         } else if wc.vendor_err != 0 {
-            text += &format!(", vendor error {:#04x} {}", wc.vendor_err, wc.vendor_name().unwrap_or(""));
+            text += &format!(
+                ", vendor error {:#04x} {}",
+                wc.vendor_err,
+                wc.vendor_name().unwrap_or("")
+            );
         }
         text
     }
@@ -842,7 +991,12 @@ impl<'a> Run<'a> {
                 self.sim.run(64)?;
             };
             if let Some(state) = e.state {
-                ensure!(query.state == state.0, "{name}: expected state {}, is {}", state.0, query.state);
+                ensure!(
+                    query.state == state.0,
+                    "{name}: expected state {}, is {}",
+                    state.0,
+                    query.state
+                );
             }
             if let Some(attrs) = &e.attrs {
                 let mask = named(attrs);
@@ -893,11 +1047,17 @@ impl<'a> Run<'a> {
             let opcode = Opcode::ALL.iter().find(|o| o.name() == name.get_ref());
             wanted.push((*opcode.ok_or_else(|| anyhow!("unknown opcode"))?, *amount));
         }
-        self.until(e.wait_cycles, |run| Ok(wanted.iter().all(|(o, a)| count(run, *o) >= a.low())))?;
+        self.until(e.wait_cycles, |run| {
+            Ok(wanted.iter().all(|(o, a)| count(run, *o) >= a.low()))
+        })?;
         let how = if sent { "sent" } else { "received" };
         for (opcode, amount) in wanted {
             let got = count(self, opcode);
-            ensure!(amount.holds(got), "NIC `{}` {how} {got} {opcode}, expected {amount}", e.nic.get_ref());
+            ensure!(
+                amount.holds(got),
+                "NIC `{}` {how} {got} {opcode}, expected {amount}",
+                e.nic.get_ref()
+            );
         }
         Ok(())
     }
@@ -916,7 +1076,11 @@ impl<'a> Run<'a> {
         let now = self.nics[nic].device.counters()?.since(&self.nics[nic].mark);
         for (id, amount) in wanted {
             let got = now.get(id);
-            ensure!(amount.holds(got), "NIC `{}`: {id} is {got}, expected {amount}", e.nic.get_ref());
+            ensure!(
+                amount.holds(got),
+                "NIC `{}`: {id} is {got}, expected {amount}",
+                e.nic.get_ref()
+            );
         }
         Ok(())
     }
@@ -939,8 +1103,17 @@ impl<'a> Run<'a> {
             }
             Ok(false)
         })?;
-        let what = if others.is_empty() { "no event at all".to_owned() } else { format!("only {}", others.join(", ")) };
-        ensure!(found, "expected the event {} at NIC `{}`, {what} came", e.event.0, e.nic.get_ref());
+        let what = if others.is_empty() {
+            "no event at all".to_owned()
+        } else {
+            format!("only {}", others.join(", "))
+        };
+        ensure!(
+            found,
+            "expected the event {} at NIC `{}`, {what} came",
+            e.event.0,
+            e.nic.get_ref()
+        );
         Ok(())
     }
 
@@ -963,21 +1136,32 @@ impl<'a> Run<'a> {
     fn packet(&mut self, i: &Inject, nic: usize, to: &QpRef) -> Result<Vec<u8>> {
         let (group, range) = self.group(to)?;
         let qp = group.qps[range.start].clone();
-        let peer = group.peers.get(range.start).copied().flatten().ok_or_else(|| anyhow!("`{to}` has no peer"))?;
+        let peer = group
+            .peers
+            .get(range.start)
+            .copied()
+            .flatten()
+            .ok_or_else(|| anyhow!("`{to}` has no peer"))?;
         let query = qp.query()?;
         let v4 = |gid: Option<&openrnic_driver::Gid>| -> [u8; 4] {
             gid.and_then(|g| g.0[12..].first_chunk().copied()).unwrap_or_default()
         };
         let own = &self.addresses[nic];
         let other = &self.addresses[peer];
-        let pkeys = self.s.doc.nic[nic].get_ref().pkeys.clone().unwrap_or_else(|| vec![0xffff]);
+        let pkeys = self.s.doc.nic[nic]
+            .get_ref()
+            .pkeys
+            .clone()
+            .unwrap_or_else(|| vec![0xffff]);
         let pkey = pkeys.get(usize::from(query.attr.pkey_index)).copied().unwrap_or(0xffff);
         let mut spec = FrameSpec {
             dmac: i.dmac.map_or(own.mac, |m| m.0),
             smac: other.mac,
             sip: v4(i.sip.map(|g| g.0).as_ref().or(other.gids.first())),
             dip: v4(i.dip.map(|g| g.0).as_ref().or(own.gids.first())),
-            opcode: i.opcode_byte.unwrap_or(u8::from(i.opcode.map_or(Opcode::RcSendOnly, |o| o.0))),
+            opcode: i
+                .opcode_byte
+                .unwrap_or(u8::from(i.opcode.map_or(Opcode::RcSendOnly, |o| o.0))),
             tver: i.tver.as_ref().map_or(0, |t| *t.get_ref()),
             pkey: i.pkey.unwrap_or(pkey),
             qpn: i.qpn.unwrap_or(qp.qpn().0),
@@ -1002,7 +1186,9 @@ impl<'a> Run<'a> {
             self.summary.counters.push((nic.name.clone(), nic.device.counters()?));
         }
         for (i, nic) in self.nics.iter().enumerate() {
-            self.summary.frames.push((nic.name.clone(), self.sim.all_frames(i, true)));
+            self.summary
+                .frames
+                .push((nic.name.clone(), self.sim.all_frames(i, true)));
         }
         self.summary.cycles = self.sim.cycle();
         self.summary.time_ns = self.sim.time_ns();
@@ -1057,7 +1243,10 @@ fn expect_post(outcome: openrnic_driver::Result<()>, wanted: Option<&str>) -> Re
                 PostErrorKind::UnsupportedOpcode { .. } => "opcode",
                 PostErrorKind::BadState { .. } => "state",
             };
-            ensure!(kind == wanted, "expected the post to fail with {wanted}, got {kind}: {e}");
+            ensure!(
+                kind == wanted,
+                "expected the post to fail with {wanted}, got {kind}: {e}"
+            );
             Ok(())
         }
         (Err(e), _) => Err(e.into()),
@@ -1066,7 +1255,9 @@ fn expect_post(outcome: openrnic_driver::Result<()>, wanted: Option<&str>) -> Re
 
 /// Compares memory; the message names the first byte that differs.
 pub(crate) fn compare(what: &str, offset: usize, want: &[u8], got: &[u8]) -> Result<()> {
-    let Some(at) = want.iter().zip(got).position(|(w, g)| w != g) else { return Ok(()) };
+    let Some(at) = want.iter().zip(got).position(|(w, g)| w != g) else {
+        return Ok(());
+    };
     let end = (at + 8).min(want.len());
     let wrong = want.iter().zip(got).filter(|(w, g)| w != g).count();
     bail!(

@@ -992,9 +992,29 @@ pub fn place(text: &str, byte: usize) -> (usize, usize) {
 }
 
 const STEPS: &[&str] = &[
-    "create", "install", "modify", "connect", "transfer", "post_send", "post_recv", "expect_completions", "expect_qp",
-    "expect_memory", "expect_frames", "expect_counters", "expect_event", "inject", "disturb", "wait", "doorbell", "command",
-    "fill", "destroy", "deregister", "reset_nic", "mark",
+    "create",
+    "install",
+    "modify",
+    "connect",
+    "transfer",
+    "post_send",
+    "post_recv",
+    "expect_completions",
+    "expect_qp",
+    "expect_memory",
+    "expect_frames",
+    "expect_counters",
+    "expect_event",
+    "inject",
+    "disturb",
+    "wait",
+    "doorbell",
+    "command",
+    "fill",
+    "destroy",
+    "deregister",
+    "reset_nic",
+    "mark",
 ];
 
 impl Scenario {
@@ -1005,7 +1025,11 @@ impl Scenario {
     pub fn load(file: &Path) -> Result<Self, BadScenario> {
         match std::fs::read_to_string(file) {
             Ok(text) => Self::parse(file, text),
-            Err(e) => Err(BadScenario { file: file.to_owned(), at: None, what: format!("cannot be read: {e}") }),
+            Err(e) => Err(BadScenario {
+                file: file.to_owned(),
+                at: None,
+                what: format!("cannot be read: {e}"),
+            }),
         }
     }
 
@@ -1034,7 +1058,10 @@ impl Scenario {
                     _ => return Err(bad(Some(span), "steps are written as [[step]] tables".into())),
                 };
                 let Some(name) = inner.remove("do") else {
-                    return Err(bad(Some(span), format!("a step needs `do`: one of {}", STEPS.join(", "))));
+                    return Err(bad(
+                        Some(span),
+                        format!("a step needs `do`: one of {}", STEPS.join(", ")),
+                    ));
                 };
                 let at = name.span();
                 let Some(name) = name.get_ref().as_str().map(str::to_owned) else {
@@ -1045,11 +1072,16 @@ impl Scenario {
                     Some(Ok(what)) => what,
                     Some(Err(e)) => {
                         let at = e.span().unwrap_or(span.clone());
-                        return Err(bad(Some(at), format!("step `{name}`: {}", e.message().trim().replace('\n', " "))));
+                        return Err(bad(
+                            Some(at),
+                            format!("step `{name}`: {}", e.message().trim().replace('\n', " ")),
+                        ));
                     }
                     None => {
-                        let hint = nearest(&name, STEPS.iter().copied())
-                            .map_or_else(|| format!("there are {}", STEPS.join(", ")), |n| format!("did you mean `{n}`?"));
+                        let hint = nearest(&name, STEPS.iter().copied()).map_or_else(
+                            || format!("there are {}", STEPS.join(", ")),
+                            |n| format!("did you mean `{n}`?"),
+                        );
                         return Err(bad(Some(at), format!("unknown step `{name}`; {hint}")));
                     }
                 };
@@ -1058,12 +1090,21 @@ impl Scenario {
             }
         }
         let doc = Doc::deserialize(toml::de::Deserializer::from(table)).map_err(toml_error)?;
-        Ok(Self { file: file.to_owned(), doc, steps, text: text.clone() })
+        Ok(Self {
+            file: file.to_owned(),
+            doc,
+            steps,
+            text: text.clone(),
+        })
     }
 
     /// A mistake at a place of the file.
     pub fn bad(&self, span: &Range<usize>, what: impl Into<String>) -> BadScenario {
-        BadScenario { file: self.file.clone(), at: Some(place(&self.text, span.start)), what: what.into() }
+        BadScenario {
+            file: self.file.clone(),
+            at: Some(place(&self.text, span.start)),
+            what: what.into(),
+        }
     }
 }
 

@@ -44,7 +44,14 @@ impl Run<'_> {
                 let imm = has_imm.then(|| self.rng.bits() as u32);
                 let (send_wr, recv_wr) = (self.next_wr, self.next_wr + 1);
                 self.next_wr += 2;
-                messages.push(Message { pair, bytes: *bytes, at, imm, send_wr, recv_wr });
+                messages.push(Message {
+                    pair,
+                    bytes: *bytes,
+                    at,
+                    imm,
+                    send_wr,
+                    recv_wr,
+                });
             }
         }
 
@@ -73,11 +80,19 @@ impl Run<'_> {
         while first < per_pair {
             let last = (first + room.max(1)).min(per_pair);
             let part: Vec<&Message> = (0..froms.len())
-                .flat_map(|pair| messages.get(pair * per_pair + first..pair * per_pair + last).unwrap_or(&[]))
+                .flat_map(|pair| {
+                    messages
+                        .get(pair * per_pair + first..pair * per_pair + last)
+                        .unwrap_or(&[])
+                })
                 .collect();
             if is_send || has_imm {
                 for m in &part {
-                    let sges = if is_send { split(&sink, m.at, m.bytes, recv_sges) } else { Vec::new() };
+                    let sges = if is_send {
+                        split(&sink, m.at, m.bytes, recv_sges)
+                    } else {
+                        Vec::new()
+                    };
                     tos[m.pair].post_recv(&[RecvWr { wr_id: m.recv_wr, sges }])?;
                 }
             }
@@ -138,9 +153,13 @@ impl Run<'_> {
         // What is still to come, by queue pair and side, in order.
         let mut left: BTreeMap<(usize, Qpn, bool), VecDeque<&Message>> = BTreeMap::new();
         for m in part {
-            left.entry((cqs[0].0, froms[m.pair].qpn(), false)).or_default().push_back(m);
+            left.entry((cqs[0].0, froms[m.pair].qpn(), false))
+                .or_default()
+                .push_back(m);
             if receives {
-                left.entry((cqs[1].0, tos[m.pair].qpn(), true)).or_default().push_back(m);
+                left.entry((cqs[1].0, tos[m.pair].qpn(), true))
+                    .or_default()
+                    .push_back(m);
             }
         }
         let mut queues: Vec<(usize, CompletionQueue<SimBus>)> = vec![(cqs[0].0, self.cq(cqs[0].0, cqs[0].1)?)];
@@ -174,7 +193,11 @@ impl Run<'_> {
                         (false, _) => (m.send_wr, WcOpcode::Send),
                     };
                     ensure!(wc.wr_id == wr, "completions out of order: {}", self.describe(*nic, &wc));
-                    ensure!(wc.opcode == opcode, "expected opcode {opcode}, got {}", self.describe(*nic, &wc));
+                    ensure!(
+                        wc.opcode == opcode,
+                        "expected opcode {opcode}, got {}",
+                        self.describe(*nic, &wc)
+                    );
                     let has_length = wc.is_recv || op == WqeOpcode::RdmaRead;
                     if has_length && wc.byte_len as usize != m.bytes {
                         bail!("expected {} bytes, got {}", m.bytes, self.describe(*nic, &wc));

@@ -43,7 +43,11 @@ by_name!(
 /// The name that is spelt most like `given`.
 pub fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let given = given.to_lowercase();
-    names.map(|name| (distance(&given, &name.to_lowercase()), name)).min().filter(|(d, _)| *d <= 3).map(|(_, n)| n)
+    names
+        .map(|name| (distance(&given, &name.to_lowercase()), name))
+        .min()
+        .filter(|(d, _)| *d <= 3)
+        .map(|(_, n)| n)
 }
 
 /// Edits between two words.
@@ -54,7 +58,11 @@ fn distance(a: &str, b: &str) -> usize {
         let mut corner = i;
         for (j, cb) in b.iter().enumerate() {
             let above = row.get(j + 1).copied().unwrap_or(0);
-            let left = if j == 0 { i + 1 } else { row.get(j).copied().unwrap_or(0) };
+            let left = if j == 0 {
+                i + 1
+            } else {
+                row.get(j).copied().unwrap_or(0)
+            };
             let best = (corner + usize::from(ca != *cb)).min(above + 1).min(left + 1);
             corner = above;
             if j == 0
@@ -133,11 +141,7 @@ pub struct Attrs(pub spec::QpAttrBit);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights(pub spec::Access);
 
-fn flags<'de, D: Deserializer<'de>>(
-    d: D,
-    what: &'static str,
-    names: &[(u32, &'static str)],
-) -> Result<u32, D::Error> {
+fn flags<'de, D: Deserializer<'de>>(d: D, what: &'static str, names: &[(u32, &'static str)]) -> Result<u32, D::Error> {
     let given = Vec::<toml::Spanned<String>>::deserialize(d)?;
     let mut bits = 0;
     for name in given {
@@ -177,9 +181,7 @@ pub struct QpRef {
 
 impl QpRef {
     fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            format!("`{text}` names no queue pairs: write `group`, `group[3]` or `group[0..4]` (0 to 3)")
-        };
+        let wrong = || format!("`{text}` names no queue pairs: write `group`, `group[3]` or `group[0..4]` (0 to 3)");
         let (group, range) = match text.split_once('[') {
             None => (text, None),
             Some((group, rest)) => {
@@ -201,7 +203,10 @@ impl QpRef {
         if group.is_empty() {
             return Err(wrong());
         }
-        Ok(Self { group: group.to_owned(), range })
+        Ok(Self {
+            group: group.to_owned(),
+            range,
+        })
     }
 }
 
@@ -350,7 +355,9 @@ impl<'de> Deserialize<'de> for Amount {
             }
 
             fn visit_i64<E: de::Error>(self, n: i64) -> Result<Amount, E> {
-                u64::try_from(n).map(Amount::exactly).map_err(|_| E::custom(format!("{n}: a count is 0 or more")))
+                u64::try_from(n)
+                    .map(Amount::exactly)
+                    .map_err(|_| E::custom(format!("{n}: a count is 0 or more")))
             }
 
             fn visit_u64<E: de::Error>(self, n: u64) -> Result<Amount, E> {
@@ -359,15 +366,23 @@ impl<'de> Deserialize<'de> for Amount {
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
                 let text = text.trim();
-                let parsed = [(">=", 0u8), ("<=", 1), (">", 2), ("<", 3)].iter().find_map(|(sign, kind)| {
-                    let n: u64 = text.strip_prefix(sign)?.trim().parse().ok()?;
-                    Some(match kind {
-                        0 => Amount { low: n, high: u64::MAX },
-                        1 => Amount { low: 0, high: n },
-                        2 => Amount { low: n.saturating_add(1), high: u64::MAX },
-                        _ => Amount { low: 0, high: n.saturating_sub(1) },
-                    })
-                });
+                let parsed = [(">=", 0u8), ("<=", 1), (">", 2), ("<", 3)]
+                    .iter()
+                    .find_map(|(sign, kind)| {
+                        let n: u64 = text.strip_prefix(sign)?.trim().parse().ok()?;
+                        Some(match kind {
+                            0 => Amount { low: n, high: u64::MAX },
+                            1 => Amount { low: 0, high: n },
+                            2 => Amount {
+                                low: n.saturating_add(1),
+                                high: u64::MAX,
+                            },
+                            _ => Amount {
+                                low: 0,
+                                high: n.saturating_sub(1),
+                            },
+                        })
+                    });
                 parsed.ok_or_else(|| E::custom(format!("`{text}` is neither a number nor a bound like \">= 1\"")))
             }
         }

@@ -41,11 +41,23 @@ pub struct Sim {
 
 fn host(def: Option<&HostDef>) -> HostParams {
     let Some(d) = def else { return HostParams::default() };
-    let mut h = if d.ideal == Some(true) { HostParams::ideal() } else { HostParams::default() };
+    let mut h = if d.ideal == Some(true) {
+        HostParams::ideal()
+    } else {
+        HostParams::default()
+    };
     macro_rules! take {
         ($($f:ident),*) => { $(if let Some(v) = d.$f { h.$f = v; })* };
     }
-    take!(read_latency_ns, read_jitter_ns, write_latency_ns, write_jitter_ns, mmio_latency_ns, mmio_jitter_ns, reorder);
+    take!(
+        read_latency_ns,
+        read_jitter_ns,
+        write_latency_ns,
+        write_jitter_ns,
+        mmio_latency_ns,
+        mmio_jitter_ns,
+        reorder
+    );
     if let Some(v) = &d.memory_mib {
         h.memory_bytes = v.get_ref() << 20;
     }
@@ -88,7 +100,12 @@ impl Sim {
             seed: options.seed,
             nics: doc.nic.len(),
             nic: NicSpec::new(options.data_width),
-            hosts: doc.nic.iter().map(|n| host(n.get_ref().host.as_ref())).enumerate().collect(),
+            hosts: doc
+                .nic
+                .iter()
+                .map(|n| host(n.get_ref().host.as_ref()))
+                .enumerate()
+                .collect(),
             wire: WireParams {
                 latency_ns: w.latency_ns.unwrap_or(default.latency_ns),
                 rate_gbps: w.rate_gbps.as_ref().map(|r| *r.get_ref()),
@@ -107,10 +124,14 @@ impl Sim {
             if let Some(bth) = frame::bth(event.frame)
                 && let Ok(mut log) = log.try_borrow_mut()
             {
-                *log.entry((event.nic, event.direction == Direction::Out, bth.opcode())).or_default() += 1;
+                *log.entry((event.nic, event.direction == Direction::Out, bth.opcode()))
+                    .or_default() += 1;
             }
         });
-        Ok(Self { world: world.shared(), frames })
+        Ok(Self {
+            world: world.shared(),
+            frames,
+        })
     }
 
     /// The bus of a NIC.
@@ -183,7 +204,10 @@ impl Sim {
     /// All RoCE frames at a NIC's port so far: opcode and how many.
     pub fn all_frames(&self, nic: usize, sent: bool) -> Vec<(u8, u64)> {
         let log = self.frames.borrow();
-        log.iter().filter(|((n, s, _), _)| (*n, *s) == (nic, sent)).map(|((_, _, o), c)| (*o, *c)).collect()
+        log.iter()
+            .filter(|((n, s, _), _)| (*n, *s) == (nic, sent))
+            .map(|((_, _, o), c)| (*o, *c))
+            .collect()
     }
 
     /// Makes capture and trace readable.
