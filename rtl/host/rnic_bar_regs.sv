@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// BAR0 registers: self-describing blocks (identification, capabilities, control, command ring, event queues), the windows of
+// BAR0 registers: self-describing blocks (identification, capabilities, control, command ring, event queues), the windows onto
 // counters and MSI-X, and the way to the doorbell pages.
-// Contract: a write takes effect in its cycle; an answer to re_i stands two cycles later in rdata_o, and rok_o tells whether
-// the address exists. Writes to read-only or missing registers are counted (bad_write_o) and change nothing.
+// Contract: everything is addressed by aligned 8 bytes with a flag per half (a 32-bit register each; a 64-bit register may be
+// written by halves, but for doorbells). A write takes effect in its cycle, outputs follow one cycle later. The answer to re_i
+// stands in rdata_o and ok_o (the half exists) two cycles later. Writes to read-only or missing registers change nothing and
+// are counted (bad_write_o); values that a register does not know are ignored. Reads of doorbells give 0.
 module rnic_bar_regs
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -18,14 +20,13 @@ module rnic_bar_regs
 ) (
     input  logic clk_i,
     input  logic rst_i,
-    input  logic we_i,
-    input  logic we64_i,
-    input  logic [17:0] waddr_i,
+    input  logic [1:0] we_i,
+    input  logic [BAR0_ADDR_W-1:3] waddr_i,
     input  logic [63:0] wdata_i,
     input  logic re_i,
-    input  logic [17:0] raddr_i,
+    input  logic [BAR0_ADDR_W-1:3] raddr_i,
     output logic [63:0] rdata_o,
-    output logic rok_o,
+    output logic [1:0] ok_o,
     output logic bad_write_o,
     // registers
     input  logic port_up_i,
@@ -36,7 +37,7 @@ module rnic_bar_regs
     input  fatal_reason_e fatal_reason_i,
     output logic [10:0] mps_o,
     output logic [10:0] mrrs_o,
-    output logic [31:0] cpl_timeout_o,
+    output logic [23:0] cpl_timeout_o,
     output logic [63:0] cycles_o,
     output logic [63:0] cmd_ring_base_o,
     output logic [63:0] cmd_cpl_base_o,
@@ -50,154 +51,198 @@ module rnic_bar_regs
     output logic eq_db_valid_o,
     output db_eq_t eq_db_o,
     // windows
+    output logic cnt_re_o,
     output logic [6:0] cnt_idx_o,
     input  logic [63:0] cnt_data_i,          // one cycle later
-    output logic tbl_we_o,
-    output logic [11:0] tbl_raddr_o,
-    input  logic [63:0] tbl_rdata_i,
-    input  logic [NUM_MSIX-1:0] pba_i
+    output logic [1:0] tbl_we_o,
+    output logic [3:0] tbl_raddr_o,
+    input  logic [63:0] tbl_rdata_i,         // same cycle
+    input  logic [NUM_MSIX-1:0] pba_i,
+    // doorbell pages
+    output logic db_valid_o,
+    output logic db_whole_o                  // one 64-bit write
 );
-  logic [19:0][31:0] caps;
-  rnic_caps #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
-      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
-  ) u_caps (.caps_o(caps));
+  // Capabilities of this build.
+  localparam logic [31:0] QpTypes = (32'd1 << QP_TYPE_GSI) | (32'd1 << QP_TYPE_RC) | (32'd1 << QP_TYPE_UC) | (32'd1 << QP_TYPE_UD) |
+      (32'd1 << QP_TYPE_DCI) | (32'd1 << QP_TYPE_RAW_PACKET) | (32'd1 << QP_TYPE_XRC_INI) | (32'd1 << QP_TYPE_XRC_TGT);
+  localparam logic [31:0] QpTypesData = 32'd1 << QP_TYPE_RC;
+  localparam logic [31:0] WqeOpcodes = (32'd1 << WQE_OPCODE_RDMA_WRITE) | (32'd1 << WQE_OPCODE_RDMA_WRITE_WITH_IMM) | (32'd1 << WQE_OPCODE_SEND) |
+      (32'd1 << WQE_OPCODE_SEND_WITH_IMM) | (32'd1 << WQE_OPCODE_RDMA_READ);
+  localparam logic [31:0] MaxInline = (32'd64 << MaxSqStride) - 32'd32;
   localparam logic [31:0] ForceFatal = 32'h4641_5441;
+  // Time-outs are told apart by half the range of a 24-bit cycle counter; a shorter one than this no host could keep.
+  localparam logic [31:0] TimeoutMin = 32'd64, TimeoutMax = 32'h007f_ffff;
+  typedef logic [BAR0_ADDR_W-1:0] addr_t;
 
   logic [63:0] cycles_q;
   assign cycles_o = cycles_q;
 
   // ---------------------------------------------------------------- read
-  // One 32-bit register, by its byte offset.
-  function automatic logic [32:0] rd32(logic [17:0] a, logic [31:0] status, fatal_reason_e reason);
-    logic [31:0] v;
-    logic ok;
-    ok = 1'b1;
-    v  = '0;
+  typedef struct packed {
+    logic        ok;
+    logic [31:0] value;
+  } word_t;
+  logic [31:0] status;
+  assign status = {29'd0, port_up_i, fatal_i, ready_i};
+
+  function automatic word_t reg_read(addr_t a);
+    word_t r;
+    r = '{ok: 1'b1, value: '0};
     unique case (a)
-      BLK_ID_BASE: v = BLK_ID_TYPE;
-      BLK_ID_BASE + 18'd4: v = 32'(BLK_ID_NEXT);
-      REG_ID_MAGIC: v = DEV_MAGIC;
-      REG_ID_VERSION: v = DEV_VERSION;
-      BLK_CAPS_BASE: v = BLK_CAPS_TYPE;
-      BLK_CAPS_BASE + 18'd4: v = 32'(BLK_CAPS_NEXT);
-      BLK_CTRL_BASE: v = BLK_CTRL_TYPE;
-      BLK_CTRL_BASE + 18'd4: v = 32'(BLK_CTRL_NEXT);
-      REG_CTRL_ENABLE: v = 32'(enable_o);
-      REG_CTRL_STATUS: v = status;
-      REG_CTRL_FATAL_REASON: v = 32'(reason);
-      REG_CTRL_MPS: v = 32'(mps_o);
-      REG_CTRL_MRRS: v = 32'(mrrs_o);
-      REG_CTRL_CPL_TIMEOUT: v = cpl_timeout_o;
-      REG_CTRL_CYCLES: v = cycles_q[31:0];
-      REG_CTRL_CYCLES + 18'd4: v = cycles_q[63:32];
-      BLK_CMD_BASE: v = BLK_CMD_TYPE;
-      BLK_CMD_BASE + 18'd4: v = 32'(BLK_CMD_NEXT);
-      REG_CMD_RING_BASE: v = cmd_ring_base_o[31:0];
-      REG_CMD_RING_BASE + 18'd4: v = cmd_ring_base_o[63:32];
-      REG_CMD_CPL_BASE: v = cmd_cpl_base_o[31:0];
-      REG_CMD_CPL_BASE + 18'd4: v = cmd_cpl_base_o[63:32];
-      REG_CMD_LOG_SIZE: v = 32'(cmd_log_size_o);
-      REG_CMD_PRODUCER: v = 32'(cmd_producer_i);
-      REG_CMD_CONSUMER: v = 32'(cmd_consumer_i);
-      REG_CMD_RING_STATUS: v = 32'(cmd_status_i);
-      BLK_EQ_BASE: v = BLK_EQ_TYPE;
-      BLK_EQ_BASE + 18'd4: v = 32'(BLK_EQ_NEXT);
-      REG_EQ_DOORBELL, REG_EQ_DOORBELL + 18'd4, REG_CTRL_FORCE_FATAL: v = '0;
-      default: ok = 1'b0;
+      BLK_ID_BASE: r.value = BLK_ID_TYPE;
+      BLK_ID_BASE + addr_t'(4): r.value = BLK_ID_NEXT;
+      REG_ID_MAGIC: r.value = DEV_MAGIC;
+      REG_ID_VERSION: r.value = DEV_VERSION;
+      BLK_CAPS_BASE: r.value = BLK_CAPS_TYPE;
+      BLK_CAPS_BASE + addr_t'(4): r.value = BLK_CAPS_NEXT;
+      REG_CAPS_LOG_QP: r.value = QpIdxW;
+      REG_CAPS_NUM_CQ: r.value = NumCq;
+      REG_CAPS_NUM_MR: r.value = NumMr;
+      REG_CAPS_NUM_PD: r.value = NUM_PD;
+      REG_CAPS_NUM_EQ: r.value = NUM_EQ;
+      REG_CAPS_NUM_UAR: r.value = NUM_UAR;
+      REG_CAPS_DATA_W: r.value = DataW;
+      REG_CAPS_CLK_PERIOD_PS: r.value = ClkPeriodPs;
+      REG_CAPS_DMA_TAGS: r.value = DmaTags;
+      REG_CAPS_MAX_SGE: r.value = MAX_SGE;
+      REG_CAPS_MAX_INLINE: r.value = MaxInline;
+      REG_CAPS_QP_TYPES: r.value = QpTypes;
+      REG_CAPS_QP_TYPES_DATA: r.value = QpTypesData;
+      REG_CAPS_MAX_RD_ATOMIC: r.value = MAX_RD_ATOMIC;
+      REG_CAPS_NUM_PORTS: r.value = NUM_PORTS;
+      REG_CAPS_NUM_GID: r.value = NUM_GID;
+      REG_CAPS_NUM_PKEY: r.value = NUM_PKEY;
+      REG_CAPS_WQE_OPCODES: r.value = WqeOpcodes;
+      REG_CAPS_MAX_SQ_STRIDE: r.value = MaxSqStride;
+      REG_CAPS_MAX_RQ_STRIDE: r.value = MaxRqStride;
+      BLK_CTRL_BASE: r.value = BLK_CTRL_TYPE;
+      BLK_CTRL_BASE + addr_t'(4): r.value = BLK_CTRL_NEXT;
+      REG_CTRL_ENABLE: r.value = 32'(enable_o);
+      REG_CTRL_STATUS: r.value = status;
+      REG_CTRL_FATAL_REASON: r.value = 32'(fatal_reason_i);
+      REG_CTRL_FORCE_FATAL: ;
+      REG_CTRL_MPS: r.value = 32'(mps_o);
+      REG_CTRL_MRRS: r.value = 32'(mrrs_o);
+      REG_CTRL_CPL_TIMEOUT: r.value = 32'(cpl_timeout_o);
+      REG_CTRL_CYCLES: r.value = cycles_q[31:0];
+      REG_CTRL_CYCLES + addr_t'(4): r.value = cycles_q[63:32];
+      BLK_CMD_BASE: r.value = BLK_CMD_TYPE;
+      BLK_CMD_BASE + addr_t'(4): r.value = BLK_CMD_NEXT;
+      REG_CMD_RING_BASE: r.value = cmd_ring_base_o[31:0];
+      REG_CMD_RING_BASE + addr_t'(4): r.value = cmd_ring_base_o[63:32];
+      REG_CMD_CPL_BASE: r.value = cmd_cpl_base_o[31:0];
+      REG_CMD_CPL_BASE + addr_t'(4): r.value = cmd_cpl_base_o[63:32];
+      REG_CMD_LOG_SIZE: r.value = 32'(cmd_log_size_o);
+      REG_CMD_PRODUCER: r.value = 32'(cmd_producer_i);
+      REG_CMD_CONSUMER: r.value = 32'(cmd_consumer_i);
+      REG_CMD_RING_STATUS: r.value = 32'(cmd_status_i);
+      BLK_EQ_BASE: r.value = BLK_EQ_TYPE;
+      BLK_EQ_BASE + addr_t'(4): r.value = BLK_EQ_NEXT;
+      REG_EQ_DOORBELL, REG_EQ_DOORBELL + addr_t'(4): ;
+      default: r.ok = 1'b0;
     endcase
-    if (a >= REG_CAPS_LOG_QP && a <= REG_CAPS_MAX_RQ_STRIDE) begin
-      ok = 1'b1;
-      v  = caps[5'((a - REG_CAPS_LOG_QP) >> 2)];
-    end
-    return {ok, v};
+    return r;
   endfunction
 
-  logic [17:0] ra_q;
-  logic [32:0] lo, hi;
-  logic [31:0] status;
-  logic in_cnt, in_tbl, in_pba;
-  assign status = {29'd0, port_up_i, fatal_i, ready_i};
-  assign lo     = rd32(ra_q, status, fatal_reason_i);
-  assign hi     = rd32(ra_q + 18'd4, status, fatal_reason_i);
-  assign in_cnt = ra_q >= 18'(COUNTERS_BASE) && ra_q < 18'(COUNTERS_BASE) + 18'(8 * NUM_CNT);
-  assign in_tbl = ra_q >= 18'(MSIX_TABLE_BASE) && ra_q < 18'(MSIX_TABLE_BASE) + 18'(16 * NUM_MSIX);
-  assign in_pba = ra_q >= 18'(MSIX_PBA_BASE) && ra_q < 18'(MSIX_PBA_BASE) + 18'd8;
-  assign cnt_idx_o   = raddr_i[9:3];
-  assign tbl_raddr_o = ra_q[11:0];
+  // Windows; addresses below stand for 8 bytes.
+  function automatic logic in_range(logic [BAR0_ADDR_W-1:3] a, int unsigned base, int unsigned bytes);
+    return a >= (BAR0_ADDR_W - 3)'(base / 8) && a < (BAR0_ADDR_W - 3)'((base + bytes) / 8);
+  endfunction
+  function automatic logic in_counters(logic [BAR0_ADDR_W-1:3] a);
+    return in_range(a, COUNTERS_BASE, 8 * NUM_CNT);
+  endfunction
+  function automatic logic in_table(logic [BAR0_ADDR_W-1:3] a);
+    return in_range(a, MSIX_TABLE_BASE, 16 * NUM_MSIX);
+  endfunction
+  function automatic logic in_pages(logic [BAR0_ADDR_W-1:3] a);
+    return in_range(a, UAR_BASE, UAR_BYTES * NUM_UAR);
+  endfunction
+
+  logic [BAR0_ADDR_W-1:3] ra_q;
+  word_t lo, hi;
+  assign lo          = reg_read({ra_q, 3'b000});
+  assign hi          = reg_read({ra_q, 3'b100});
+  assign cnt_re_o    = re_i;
+  assign cnt_idx_o   = raddr_i[9:3];         // the window is aligned
+  assign tbl_raddr_o = ra_q[6:3];
   always_ff @(posedge clk_i) begin
     if (re_i) ra_q <= raddr_i;
-    // Second cycle: the counter's answer is there.
-    rok_o   <= lo[32] || in_cnt || in_tbl || in_pba;
-    rdata_o <= {hi[32] ? hi[31:0] : 32'd0, lo[31:0]};
-    if (in_cnt) rdata_o <= ra_q[2] ? {32'd0, cnt_data_i[63:32]} : cnt_data_i;
-    if (in_tbl) rdata_o <= tbl_rdata_i;
-    if (in_pba) rdata_o <= ra_q[2] ? '0 : 64'(pba_i);
+    ok_o    <= {hi.ok, lo.ok};
+    rdata_o <= {hi.value, lo.value};
+    if (in_counters(ra_q)) {ok_o, rdata_o} <= {2'b11, cnt_data_i};
+    if (in_table(ra_q)) {ok_o, rdata_o} <= {2'b11, tbl_rdata_i};
+    if (in_range(ra_q, MSIX_PBA_BASE, 8)) {ok_o, rdata_o} <= {2'b11, 64'(pba_i)};
+    if (in_pages(ra_q)) {ok_o, rdata_o} <= {2'b11, 64'd0};
   end
 
   // ---------------------------------------------------------------- write
+  logic [1:0] known;
+  addr_t wlo, whi;
+  logic whole;
+  assign whole       = we_i == 2'b11;
+  assign wlo         = {waddr_i, 3'b000};
+  assign whi         = {waddr_i, 3'b100};
+  assign tbl_we_o    = in_table(waddr_i) ? we_i : '0;
+  assign db_valid_o  = (|we_i) && in_pages(waddr_i);
+  assign db_whole_o  = whole;
+  // (a register's address names its half and its 8 bytes)
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic logic hit(logic [1:0] we, logic [BAR0_ADDR_W-1:3] a, addr_t which);
+    return we[which[2]] && a == which[BAR0_ADDR_W-1:3];
+  endfunction
+  // The half that holds a register.
+  function automatic logic [31:0] half(logic [63:0] d, addr_t which);
+    return which[2] ? d[63:32] : d[31:0];
+  endfunction
+  // verilator lint_on UNUSEDSIGNAL
+  function automatic logic writable(addr_t a, logic both);
+    unique case (a)
+      REG_CTRL_ENABLE, REG_CTRL_FORCE_FATAL, REG_CTRL_MPS, REG_CTRL_MRRS, REG_CTRL_CPL_TIMEOUT, REG_CMD_LOG_SIZE, REG_CMD_PRODUCER,
+      REG_CMD_RING_BASE, REG_CMD_RING_BASE + addr_t'(4), REG_CMD_CPL_BASE, REG_CMD_CPL_BASE + addr_t'(4): return 1'b1;
+      REG_EQ_DOORBELL, REG_EQ_DOORBELL + addr_t'(4): return both;
+      default: return 1'b0;
+    endcase
+  endfunction
+  assign known       = {writable(whi, whole), writable(wlo, whole)} | {2{in_table(waddr_i) || in_pages(waddr_i)}};
+  assign bad_write_o = |(we_i & ~known);
+
   function automatic logic size_ok(logic [31:0] v);
     return v == 32'd128 || v == 32'd256 || v == 32'd512 || v == 32'd1024;
   endfunction
-  logic w_tbl, w_known;
-  logic [31:0] w32;
-  assign w32      = wdata_i[31:0];
-  assign w_tbl    = waddr_i >= 18'(MSIX_TABLE_BASE) && waddr_i < 18'(MSIX_TABLE_BASE) + 18'(16 * NUM_MSIX);
-  assign tbl_we_o = we_i && w_tbl;
-  always_comb begin
-    w_known = w_tbl || waddr_i >= 18'(UAR_BASE);
-    unique case (waddr_i)
-      REG_CTRL_ENABLE, REG_CTRL_FORCE_FATAL, REG_CTRL_MPS, REG_CTRL_MRRS, REG_CTRL_CPL_TIMEOUT, REG_CMD_LOG_SIZE, REG_CMD_PRODUCER,
-      REG_CMD_RING_BASE, REG_CMD_RING_BASE + 18'd4, REG_CMD_CPL_BASE, REG_CMD_CPL_BASE + 18'd4: w_known = 1'b1;
-      REG_EQ_DOORBELL: w_known = we64_i;
-      default: ;
-    endcase
-  end
-  assign bad_write_o = we_i && !w_known;
 
   always_ff @(posedge clk_i) begin
+    automatic logic [31:0] w;
     cycles_q          <= cycles_q + 64'd1;
-    force_fatal_o     <= 1'b0;
-    cmd_restart_o     <= 1'b0;
-    cmd_producer_we_o <= 1'b0;
-    eq_db_valid_o     <= 1'b0;
     eq_db_o           <= db_eq_t'(wdata_i);
-    cmd_producer_o    <= w32[15:0];
-    if (we_i) begin
-      unique case (waddr_i)
-        REG_CTRL_ENABLE: enable_o <= w32[0];
-        REG_CTRL_FORCE_FATAL: force_fatal_o <= w32 == ForceFatal;
-        REG_CTRL_MPS: if (size_ok(w32)) mps_o <= w32[10:0];
-        REG_CTRL_MRRS: if (size_ok(w32)) mrrs_o <= (w32 > 32'd512) ? 11'd512 : w32[10:0];
-        REG_CTRL_CPL_TIMEOUT: cpl_timeout_o <= w32;
-        REG_CMD_RING_BASE: begin
-          cmd_ring_base_o[31:0] <= w32;
-          if (we64_i) cmd_ring_base_o[63:32] <= wdata_i[63:32];
-        end
-        REG_CMD_RING_BASE + 18'd4: cmd_ring_base_o[63:32] <= w32;
-        REG_CMD_CPL_BASE: begin
-          cmd_cpl_base_o[31:0] <= w32;
-          if (we64_i) cmd_cpl_base_o[63:32] <= wdata_i[63:32];
-        end
-        REG_CMD_CPL_BASE + 18'd4: cmd_cpl_base_o[63:32] <= w32;
-        REG_CMD_LOG_SIZE: begin
-          cmd_log_size_o <= w32[3:0];
-          cmd_restart_o  <= 1'b1;
-        end
-        REG_CMD_PRODUCER: cmd_producer_we_o <= 1'b1;
-        REG_EQ_DOORBELL: eq_db_valid_o <= we64_i;
-        default: ;
-      endcase
+    eq_db_valid_o     <= whole && waddr_i == REG_EQ_DOORBELL[BAR0_ADDR_W-1:3];
+    force_fatal_o     <= hit(we_i, waddr_i, REG_CTRL_FORCE_FATAL) && half(wdata_i, REG_CTRL_FORCE_FATAL) == ForceFatal;
+    w = half(wdata_i, REG_CMD_PRODUCER);
+    cmd_producer_o    <= w[15:0];
+    cmd_producer_we_o <= hit(we_i, waddr_i, REG_CMD_PRODUCER);
+    w = half(wdata_i, REG_CTRL_ENABLE);
+    if (hit(we_i, waddr_i, REG_CTRL_ENABLE)) enable_o <= w[0];
+    w = half(wdata_i, REG_CTRL_MPS);
+    if (hit(we_i, waddr_i, REG_CTRL_MPS) && size_ok(w)) mps_o <= w[10:0];
+    w = half(wdata_i, REG_CTRL_MRRS);
+    if (hit(we_i, waddr_i, REG_CTRL_MRRS) && size_ok(w)) mrrs_o <= w[10:0];
+    w = half(wdata_i, REG_CTRL_CPL_TIMEOUT);
+    if (hit(we_i, waddr_i, REG_CTRL_CPL_TIMEOUT)) cpl_timeout_o <= (w > TimeoutMax) ? TimeoutMax[23:0] : (w < TimeoutMin) ? TimeoutMin[23:0] : w[23:0];
+    for (int unsigned h = 0; h < 2; h++) begin
+      if (we_i[h] && waddr_i == REG_CMD_RING_BASE[BAR0_ADDR_W-1:3]) cmd_ring_base_o[32*h+:32] <= wdata_i[32*h+:32];
+      if (we_i[h] && waddr_i == REG_CMD_CPL_BASE[BAR0_ADDR_W-1:3]) cmd_cpl_base_o[32*h+:32] <= wdata_i[32*h+:32];
     end
+    w = half(wdata_i, REG_CMD_LOG_SIZE);
+    cmd_restart_o <= hit(we_i, waddr_i, REG_CMD_LOG_SIZE) && w >= 32'd1 && w <= 32'd12;
+    if (hit(we_i, waddr_i, REG_CMD_LOG_SIZE) && w >= 32'd1 && w <= 32'd12) cmd_log_size_o <= w[3:0];
     if (rst_i) begin
-      cycles_q        <= '0;
-      enable_o        <= 1'b0;
-      mps_o           <= 11'd256;
-      mrrs_o          <= 11'd512;
-      cpl_timeout_o   <= 32'd50_000;
-      cmd_ring_base_o <= '0;
-      cmd_cpl_base_o  <= '0;
-      cmd_log_size_o  <= '0;
+      cycles_q          <= '0;
+      enable_o          <= 1'b0;
+      mps_o             <= 11'd256;
+      mrrs_o            <= 11'd512;
+      cpl_timeout_o     <= 24'd50_000;
+      cmd_ring_base_o   <= '0;
+      cmd_cpl_base_o    <= '0;
+      cmd_log_size_o    <= '0;
       cmd_restart_o     <= 1'b0;
       cmd_producer_we_o <= 1'b0;
       eq_db_valid_o     <= 1'b0;

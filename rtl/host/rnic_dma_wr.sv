@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// DMA write service: one posted stream from all write clients.
-// Contract: the arbiter grants a client from the first to the last beat of its message; messages leave in the order in which
-// they were accepted, split at the maximum payload size and at 4 KiB, aligned to double words with byte enables. accepted_o
-// counts messages whose last beat was taken, sent_o those whose last TLP is on the link.
+// DMA write service: the messages of all write clients become one stream of posted TLPs.
+// Contract: a client keeps the way from the first to the last beat of its message; its header is held beside every beat.
+// Messages leave in the order in which their last beats were taken, cut at max payload size and 4 KiB, aligned to double words
+// with byte enables. A client that is served last stays on the way while nobody else asks, so that its next message follows without
+// a pause; others are served round robin, one message each. Of lanes that no byte enable names nothing is promised.
+// pending_o: messages taken whole (one of this cycle included) whose last TLP beat is not yet handed over; sent_o: one
+// is handed over in this cycle. rq_valid_o does not depend on rq_ready_i.
 module rnic_dma_wr
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -12,125 +15,128 @@ module rnic_dma_wr
 ) (
     input  logic clk_i,
     input  logic rst_i,
-    input  logic go_i,                       // bus master enabled
     input  logic [10:0] mps_i,
     input  logic [NumWr-1:0] wr_valid_i,
     output logic [NumWr-1:0] wr_ready_o,
     input  dma_wr_hdr_t [NumWr-1:0] wr_hdr_i,
     input  logic [NumWr-1:0][DataW-1:0] wr_data_i,
     input  logic [NumWr-1:0] wr_last_i,
-    output logic [7:0] accepted_o,
-    output logic [7:0] sent_o,
+    output logic [3:0] pending_o,
+    output logic sent_o,
     output logic rq_valid_o,
     input  logic rq_ready_i,
     output rq_hdr_t rq_hdr_o,
     output logic [DataW-1:0] rq_data_o,
-    output logic rq_last_o,
-    output logic [15:0] bytes_o              // link bytes of TLPs that end in this cycle
+    output logic rq_last_o
 );
   localparam int unsigned B = DataW / 8;
+  localparam int unsigned LaneW = $clog2(B);
   localparam int unsigned CntW = $clog2(B + 1);
   localparam int unsigned ClW = (NumWr > 1) ? $clog2(NumWr) : 1;
 
-  // ---------------------------------------------------------------- in
-  logic [NumWr-1:0] grant;
-  logic [ClW-1:0] pick;
-  logic any, in_fire, gb_ready, hdr_ready, first_q, room;
-  logic [15:0] in_left_q, in_left;
-  logic [CntW-1:0] in_cnt;
-  assign any     = |wr_valid_i;
-  assign room    = gb_ready && (hdr_ready || !first_q);
-  assign in_fire = any && wr_valid_i[pick] && room;
-  assign wr_ready_o = grant & {NumWr{room}};
-  assign in_left = first_q ? wr_hdr_i[pick].len : in_left_q;
-  assign in_cnt  = (in_left > 16'(B)) ? CntW'(B) : CntW'(in_left);
-
+  // ---------------------------------------------------------------- who is on the way
+  logic [ClW-1:0] sel_q, next;
+  logic [NumWr-1:0] others;
+  logic mid_q, switch_now, in_fire;        // mid_q: past the first beat of a message
+  // verilator lint_off PINCONNECTEMPTY
   rnic_arb_rr #(.N(NumWr)) u_arb (
-      .clk_i, .rst_i, .req_i(wr_valid_i), .advance_i(in_fire && wr_last_i[pick]), .lock_i(!first_q), .grant_o(grant), .idx_o(pick)
+      .clk_i, .rst_i, .req_i(others), .advance_i(switch_now), .lock_i(1'b0), .grant_o(), .idx_o(next)
   );
+  // verilator lint_on PINCONNECTEMPTY
+  assign others     = wr_valid_i & ~(NumWr'(1) << sel_q);
+  assign switch_now = (|others) && ((in_fire && wr_last_i[sel_q]) || (!mid_q && !wr_valid_i[sel_q]));
+
+  // ---------------------------------------------------------------- in
+  dma_wr_hdr_t hdr;
+  logic gb_ready, split_ready, room;
+  logic [CntW-1:0] in_cnt;
+  assign hdr        = wr_hdr_i[sel_q];
+  assign room       = gb_ready && (mid_q || split_ready);
+  assign in_fire    = wr_valid_i[sel_q] && room;
+  assign wr_ready_o = NumWr'(room) << sel_q;
+  assign in_cnt     = wr_last_i[sel_q] ? CntW'(LaneW'(hdr.len) - LaneW'(1)) + CntW'(1) : CntW'(B);
+
+  always_ff @(posedge clk_i) begin
+    if (rst_i) begin
+      sel_q <= '0;
+      mid_q <= 1'b0;
+    end else begin
+      if (in_fire) mid_q <= !wr_last_i[sel_q];
+      if (switch_now) sel_q <= next;
+    end
+  end
 
   logic [DataW-1:0] gb_data;
-  logic [CntW-1:0] avail, take_cnt;
-  logic take;
+  logic [CntW-1:0] avail, want;
+  logic fire;
   rnic_gearbox #(.Bytes(B)) u_gb (
-      .clk_i, .rst_i, .clear_i(1'b0), .in_valid_i(in_fire), .in_ready_o(gb_ready), .in_data_i(wr_data_i[pick]), .in_cnt_i(in_cnt),
-      .out_data_o(gb_data), .avail_o(avail), .take_i(take), .take_cnt_i(take_cnt)
+      .clk_i, .rst_i, .clear_i(1'b0), .in_valid_i(wr_valid_i[sel_q] && (mid_q || split_ready)), .in_ready_o(gb_ready),
+      .in_data_i(wr_data_i[sel_q]), .in_cnt_i(in_cnt), .out_data_o(gb_data), .avail_o(avail), .take_i(fire), .take_cnt_i(want)
   );
 
-  logic hdr_valid, hdr_pop;
-  dma_wr_hdr_t hdr;
+  // ---------------------------------------------------------------- TLPs
+  logic piece_valid, piece_ready, piece_last;
+  rq_hdr_t piece_hdr;
+  logic [1:0] piece_skip;
+  logic [10:0] piece_bytes;
   // verilator lint_off PINCONNECTEMPTY
-  rnic_fifo #(.Width($bits(dma_wr_hdr_t)), .Depth(4)) u_hdrs (
-      .clk_i, .rst_i, .in_valid_i(in_fire && first_q), .in_ready_o(hdr_ready), .in_data_i(wr_hdr_i[pick]),
-      .out_valid_o(hdr_valid), .out_ready_i(hdr_pop), .out_data_o(hdr), .level_o()
+  rnic_dma_split u_split (
+      .clk_i, .rst_i, .max_i(mps_i), .in_valid_i(wr_valid_i[sel_q] && !mid_q && gb_ready), .in_ready_o(split_ready),
+      .in_addr_i(hdr.addr), .in_len_i(13'(hdr.len)), .in_meta_i(1'b0), .hold_i(1'b0),
+      .out_valid_o(piece_valid), .out_ready_i(piece_ready), .out_hdr_o(piece_hdr), .out_skip_o(piece_skip),
+      .out_bytes_o(piece_bytes), .out_last_o(piece_last), .out_meta_o()
   );
   // verilator lint_on PINCONNECTEMPTY
 
-  // ---------------------------------------------------------------- out
-  logic [15:0] msg_off_q;                    // bytes of the message in finished TLPs
-  logic [15:0] tlp_off_q;                    // payload bytes of this TLP already sent
-  logic [63:0] at;
-  logic [15:0] msg_left, chunk, to_bound, tlp_left;
-  logic [1:0] skip;
-  logic [CntW-1:0] want;
-  logic tlp_first, fire;
-  assign at        = hdr.addr + 64'(msg_off_q);
-  assign msg_left  = hdr.len - msg_off_q;
-  assign to_bound  = 16'(mps_i) - (at[15:0] & (16'(mps_i) - 16'd1));
-  assign chunk     = (msg_left < to_bound) ? msg_left : to_bound;
-  assign tlp_first = tlp_off_q == '0;
-  assign skip      = tlp_first ? at[1:0] : 2'd0;
-  assign tlp_left  = chunk - tlp_off_q;
-  assign want      = (tlp_left > 16'(B) - 16'(skip)) ? CntW'(B) - CntW'(skip) : CntW'(tlp_left);
-  assign rq_valid_o = hdr_valid && go_i && avail >= want;
-  assign fire       = rq_valid_o && rq_ready_i;
-  assign take       = fire;
-  assign take_cnt   = want;
-  assign rq_data_o  = (gb_data & ~({DataW{1'b1}} << {want, 3'b000})) << {skip, 3'b000};
-  assign rq_last_o  = tlp_left == 16'(want);
-  assign hdr_pop    = fire && rq_last_o && chunk == msg_left;
-
-  logic [10:0] dw;
-  logic [2:0] end_bytes;
-  assign dw        = 11'((16'(at[1:0]) + chunk + 16'd3) >> 2);
-  assign end_bytes = 3'((3'(at[1:0]) + 3'(chunk[1:0])) & 3'd3);
-  always_comb begin
-    automatic logic [3:0] fbe, lbe;
-    fbe = 4'hf << at[1:0];
-    lbe = (end_bytes == 3'd0) ? 4'hf : 4'hf >> (3'd4 - end_bytes);
-    rq_hdr_o          = '0;
-    rq_hdr_o.addr     = {at[63:2], 2'b00};
-    rq_hdr_o.dw_len   = dw;
-    rq_hdr_o.wr       = 1'b1;
-    rq_hdr_o.first_be = (dw == 11'd1) ? fbe & lbe : fbe;
-    rq_hdr_o.last_be  = (dw == 11'd1) ? 4'h0 : lbe;
-  end
-  assign bytes_o = (fire && rq_last_o) ? 16'({dw, 2'b00}) + 16'(TLP_OVERHEAD_BYTES) : 16'd0;
+  logic tlp_valid_q, msg_end_q;
+  rq_hdr_t hdr_q;
+  logic [1:0] skip_q;                      // of the next beat
+  logic [10:0] left_q;                     // bytes of this TLP
+  logic [CntW-1:0] lanes;                  // free lanes of the next beat
+  assign lanes       = CntW'(B) - CntW'(skip_q);
+  assign want        = (left_q > 11'(lanes)) ? lanes : CntW'(left_q);
+  assign rq_valid_o  = tlp_valid_q && avail >= want;
+  assign fire        = rq_valid_o && rq_ready_i;
+  assign rq_last_o   = left_q <= 11'(lanes);
+  assign rq_data_o   = gb_data << {skip_q, 3'b000};
+  assign rq_hdr_o    = hdr_q;
+  assign sent_o      = fire && rq_last_o && msg_end_q;
+  assign piece_ready = !tlp_valid_q || (fire && rq_last_o);
 
   always_ff @(posedge clk_i) begin
-    if (in_fire) begin
-      first_q   <= wr_last_i[pick];
-      in_left_q <= in_left - 16'(in_cnt);
-      if (wr_last_i[pick]) accepted_o <= accepted_o + 8'd1;
+    if (piece_ready) begin
+      hdr_q     <= piece_hdr;
+      hdr_q.wr  <= 1'b1;
+`ifdef RNIC_CUT_DMA_WR_BE
+      hdr_q.first_be <= 4'hf;
+`endif
+      skip_q    <= piece_skip;
+      left_q    <= piece_bytes;
+      msg_end_q <= piece_last;
+    end else if (fire) begin
+      skip_q <= '0;
+      left_q <= left_q - 11'(want);
     end
-    if (fire) begin
-      tlp_off_q <= rq_last_o ? '0 : tlp_off_q + 16'(want);
-      if (rq_last_o) msg_off_q <= hdr_pop ? '0 : msg_off_q + chunk;
-      if (hdr_pop) sent_o <= sent_o + 8'd1;
-    end
-    if (rst_i) begin
-      first_q    <= 1'b1;
-      accepted_o <= '0;
-      sent_o     <= '0;
-      msg_off_q  <= '0;
-      tlp_off_q  <= '0;
-    end
+    if (rst_i) tlp_valid_q <= 1'b0;
+    else if (piece_ready) tlp_valid_q <= piece_valid;
   end
 
+  // ---------------------------------------------------------------- order
+  logic taken;
+  logic [3:0] pending_q;
+  assign taken     = in_fire && wr_last_i[sel_q];
+  assign pending_o = pending_q + 4'(taken) - 4'(sent_o);
+  always_ff @(posedge clk_i) begin
+    if (rst_i) pending_q <= '0;
+    else pending_q <= pending_o;
+  end
+
+  logic [12:0] chk_left_q;
   always_ff @(posedge clk_i) begin
     if (!rst_i && in_fire) begin
-      a_length_not_zero : assert (wr_hdr_i[pick].len != '0 && wr_hdr_i[pick].len <= 16'd4096);
-      a_last_where_the_length_ends : assert (wr_last_i[pick] == (in_left <= 16'(B)));
+      chk_left_q <= (mid_q ? chk_left_q : 13'(hdr.len)) - 13'(in_cnt);
+      a_last_where_the_length_ends : assert (wr_last_i[sel_q] == ((mid_q ? chk_left_q : 13'(hdr.len)) <= 13'(B)));
+      a_few_messages_inside : assert (!taken || pending_q != 4'hf);
     end
   end
 endmodule

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Delivery of the DMA reads: takes the reads in the order in which they were issued, waits for each one's completions or its
+// time-out, and gives the clients their requests as packed byte streams.
+// Contract: issue_*: one per cycle, never refused (at most Tags inside). A request is one or more reads; its beats are full
+// but the last, its error is the first one of its reads, and stands beside the last beat. Reads that failed deliver as many
+// bytes as they should, all zero. The stream of rows has no pauses between reads. free_*: the tag of a read is no longer
+// needed; free_row_o: rows before this one are not needed any more. Of lanes behind a request's last byte nothing is promised.
+module rnic_dma_deliver
+  import rnic_spec_pkg::*;
+  import rnic_pkg::*;
+#(
+    parameter int unsigned DataW = 64,
+    parameter int unsigned Tags = 64,
+    parameter int unsigned Rows = 4096,
+    parameter int unsigned NumRd = 6,
+    localparam int unsigned TagW = $clog2(Tags),
+    localparam int unsigned RowW = $clog2(Rows),
+    localparam int unsigned CntW = $clog2(DataW / 8 + 1),
+    localparam int unsigned UsedW = $clog2(1024 * 8 / DataW + 1),
+    localparam int unsigned ClW = (NumRd > 1) ? $clog2(NumRd) : 1
+) (
+    input  logic             clk_i,
+    input  logic             rst_i,
+    input  logic [23:0]      now_i,
+    input  logic [23:0]      timeout_i,
+    // a read is issued
+    input  logic             issue_valid_i,
+    input  logic [TagW-1:0]  issue_tag_i,
+    input  logic [ClW-1:0]   issue_client_i,
+    input  logic             issue_last_i,   // last read of its request
+    input  logic [10:0]      issue_bytes_i,
+    input  logic [RowW-1:0]  issue_row_i,
+    input  logic [UsedW-1:0] issue_rows_i,   // rows reserved
+    // state of the oldest read
+    output logic [TagW-1:0]  done_tag_o,
+    input  logic             done_i,
+    input  dma_err_e         done_err_i,
+    input  logic [UsedW-1:0] done_rows_i,
+    output logic             expired_o,
+    input  logic             given_up_i,
+    // rows, data one cycle later
+    output logic             row_re_o,
+    output logic [RowW-1:0]  row_o,
+    input  logic [DataW-1:0] row_data_i,
+    input  logic [CntW-1:0]  row_cnt_i,
+    output logic             free_valid_o,
+    output logic             free_rest_o,    // more completions may come for this tag
+    output logic [TagW-1:0]  free_tag_o,
+    output logic [RowW-1:0]  free_row_o,
+    // clients
+    output logic [NumRd-1:0] rsp_valid_o,
+    input  logic [NumRd-1:0] rsp_ready_i,
+    output logic [DataW-1:0] rsp_data_o,
+    output dma_rd_ctl_t      rsp_ctl_o
+);
+  localparam int unsigned B = DataW / 8;
+
+  // ---------------------------------------------------------------- order of the reads
+  typedef struct packed {
+    logic [TagW-1:0]  tag;
+    logic [ClW-1:0]   client;
+    logic             last;
+    logic [10:0]      bytes;
+    logic [RowW-1:0]  row;
+    logic [UsedW-1:0] rows;
+    logic [23:0]      since;
+  } read_t;
+  read_t head;
+  logic head_valid, order_ready, load;
+  // verilator lint_off PINCONNECTEMPTY
+  rnic_fifo #(.Width($bits(read_t)), .Depth(Tags)) u_order (
+      .clk_i, .rst_i, .in_valid_i(issue_valid_i), .in_ready_o(order_ready),
+      .in_data_i({issue_tag_i, issue_client_i, issue_last_i, issue_bytes_i, issue_row_i, issue_rows_i, now_i}),
+      .out_valid_o(head_valid), .out_ready_i(load), .out_data_o(head), .level_o()
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  // The oldest read is the first to time out, so only its age matters.
+  logic given_up_q, ready;
+  dma_err_e err;
+  assign done_tag_o = head.tag;
+`ifdef RNIC_CUT_DMA_TIMEOUT
+  assign expired_o  = 1'b0;
+`else
+  assign expired_o  = head_valid && (now_i - head.since) > timeout_i;
+`endif
+  assign ready = head_valid && (done_i || given_up_q);
+  assign err   = given_up_q ? DMA_ERR_TIMEOUT : done_err_i;
+  always_ff @(posedge clk_i) begin
+    if (rst_i || load) given_up_q <= 1'b0;
+    else if (given_up_i) given_up_q <= 1'b1;
+  end
+  assign free_valid_o = load;
+  assign free_tag_o   = head.tag;
+  assign free_rest_o  = given_up_q || done_err_i == DMA_ERR_MALFORMED;
+
+  // ---------------------------------------------------------------- rows into the gearbox
+  logic cur_valid_q, cur_void_q, cur_end, step, seg_ready, adv;
+  logic [RowW-1:0] cur_row_q, cur_after_q;
+  logic [UsedW-1:0] cur_rows_q;            // rows to read
+  logic [10:0] cur_left_q;                 // bytes, of a read that failed
+  logic row_valid_q, row_void_q, gb_ready;
+  logic [CntW-1:0] void_cnt_q;
+  assign adv      = !row_valid_q || gb_ready;
+  assign step     = cur_valid_q && adv;
+  assign cur_end  = cur_void_q ? cur_left_q <= 11'(B) : cur_rows_q == UsedW'(1);
+  assign load     = ready && seg_ready && (!cur_valid_q || (step && cur_end));
+  assign row_re_o = step;
+  assign row_o    = cur_row_q;
+
+  always_ff @(posedge clk_i) begin
+    if (step) begin
+      cur_row_q  <= cur_row_q + RowW'(1);
+      cur_rows_q <= cur_rows_q - UsedW'(1);
+      cur_left_q <= cur_left_q - 11'(B);
+      row_void_q <= cur_void_q;
+      void_cnt_q <= (cur_left_q > 11'(B)) ? CntW'(B) : CntW'(cur_left_q);
+    end
+    if (load) begin
+      cur_void_q  <= err != DMA_ERR_OK;
+      cur_row_q   <= head.row;
+      cur_rows_q  <= done_rows_i;
+      cur_left_q  <= head.bytes;
+      cur_after_q <= head.row + RowW'(head.rows);
+    end
+    if (rst_i) begin
+      cur_valid_q <= 1'b0;
+      row_valid_q <= 1'b0;
+      free_row_o  <= '0;
+    end else begin
+      if (load) cur_valid_q <= 1'b1;
+      else if (step && cur_end) cur_valid_q <= 1'b0;
+      if (adv) row_valid_q <= cur_valid_q;
+      if (step && cur_end) free_row_o <= cur_after_q;
+    end
+  end
+
+  logic [DataW-1:0] gb_data;
+  logic [CntW-1:0] avail, want;
+  logic take;
+  rnic_gearbox #(.Bytes(B)) u_gb (
+      .clk_i, .rst_i, .clear_i(1'b0), .in_valid_i(row_valid_q), .in_ready_o(gb_ready),
+      .in_data_i(row_void_q ? '0 : row_data_i), .in_cnt_i(row_void_q ? void_cnt_q : row_cnt_i),
+      .out_data_o(gb_data), .avail_o(avail), .take_i(take), .take_cnt_i(want)
+  );
+
+  // ---------------------------------------------------------------- requests out of the gearbox
+  typedef struct packed {
+    logic [ClW-1:0] client;
+    logic           last;
+    dma_err_e       err;
+    logic [10:0]    bytes;
+  } seg_t;
+  seg_t seg;
+  logic seg_valid, seg_take;
+  // verilator lint_off PINCONNECTEMPTY
+  rnic_fifo #(.Width($bits(seg_t)), .Depth(4)) u_segs (
+      .clk_i, .rst_i, .in_valid_i(load), .in_ready_o(seg_ready), .in_data_i({head.client, head.last, err, head.bytes}),
+      .out_valid_o(seg_valid), .out_ready_i(seg_take), .out_data_o(seg), .level_o()
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  // The request that goes out: bytes of its reads that are known so far.
+  logic req_valid_q, req_last_q, give_last, give_full, out_ready;
+  logic [ClW-1:0] req_client_q;
+  dma_err_e req_err_q;
+  logic [11:0] req_left_q, left_after;
+  assign give_last  = req_valid_q && req_last_q && req_left_q <= 12'(B) && 12'(avail) >= req_left_q;
+  assign give_full  = req_valid_q && avail == CntW'(B) && (req_left_q > 12'(B) || (req_left_q == 12'(B) && !req_last_q));
+  assign want       = give_last ? CntW'(req_left_q) : CntW'(B);
+  assign take       = (give_last || give_full) && out_ready;
+  assign left_after = take ? req_left_q - 12'(want) : req_left_q;
+  assign seg_take   = seg_valid && (!req_valid_q || (take && give_last) || (!req_last_q && !req_left_q[11]));
+  always_ff @(posedge clk_i) begin
+    if (seg_take) begin
+      req_client_q <= seg.client;
+      req_last_q   <= seg.last;
+      req_left_q   <= left_after + 12'(seg.bytes);
+      if (!req_valid_q || give_last || req_err_q == DMA_ERR_OK) req_err_q <= seg.err;
+    end else req_left_q <= left_after;
+    if (rst_i) begin
+      req_valid_q <= 1'b0;
+      req_left_q  <= '0;
+    end else if (seg_take) req_valid_q <= 1'b1;
+    else if (take && give_last) req_valid_q <= 1'b0;
+  end
+
+  typedef struct packed {
+    logic [ClW-1:0]   client;
+    dma_rd_ctl_t      ctl;
+    logic [DataW-1:0] data;
+  } out_t;
+  out_t out_in, out;
+  logic out_valid;
+  assign out_in = '{client: req_client_q, ctl: '{last: give_last, err: give_last ? req_err_q : DMA_ERR_OK}, data: gb_data};
+  rnic_skid #(.Width($bits(out_t))) u_out (
+      .clk_i, .rst_i, .in_valid_i(give_last || give_full), .in_ready_o(out_ready), .in_data_i(out_in),
+      .out_valid_o(out_valid), .out_ready_i(rsp_ready_i[out.client]), .out_data_o(out)
+  );
+  assign rsp_valid_o = NumRd'(out_valid) << out.client;
+  assign rsp_data_o  = out.data;
+  assign rsp_ctl_o   = out.ctl;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_i) a_order_has_room : assert (!issue_valid_i || order_ready);
+  end
+endmodule
