@@ -106,6 +106,8 @@ module rnic_send_jobs
   logic err_ready;
   logic [PtrW:0] err_level;
   life_t oldest;
+  logic [QpIdxW-1:0] err_qp;
+  logic [2:0] err_bits;
   assign oldest = life_q[rd_q];
 
   rnic_fifo #(.Width(QpIdxW + 32 + 3), .Depth(NumJob)) u_err (
@@ -113,8 +115,6 @@ module rnic_send_jobs
       .in_data_i({idx_q[rd_q], oldest, tx_err_i.err}), .out_valid_o(err_valid_o), .out_ready_i(err_pop_i),
       .out_data_o({err_qp, err_epoch_o, err_wqe_o, err_bits}), .level_o(err_level)
   );
-  logic [QpIdxW-1:0] err_qp;
-  logic [2:0] err_bits;
   assign err_idx_o  = qp_idx_t'(err_qp);
   assign err_code_o = dma_err_e'(err_bits);
 
