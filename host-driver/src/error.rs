@@ -15,12 +15,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The bus failed.
-    #[error("{what}: {source}")]
+    #[error("{what}: {cause}")]
     Bus {
         /// What the driver was doing.
         what: &'static str,
         /// The bus's own error.
-        source: BusError,
+        cause: BusError,
     },
     /// Config space reads as all ones.
     #[error("no PCIe function answers in config space: is the device powered and linked?")]
@@ -139,7 +139,7 @@ pub(crate) trait Doing<T> {
 
 impl<T> Doing<T> for std::result::Result<T, BusError> {
     fn doing(self, what: &'static str) -> Result<T> {
-        self.map_err(|source| Error::Bus { what, source })
+        self.map_err(|cause| Error::Bus { what, cause })
     }
 }
 
