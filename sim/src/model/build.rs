@@ -311,6 +311,13 @@ fn flags(spec: &BuildSpec) -> Vec<String> {
     }
     flags.extend(spec.params.iter().map(|(name, value)| format!("-G{name}={value}")));
     flags.extend(spec.defines.iter().map(|define| format!("+define+{define}")));
+    // A feature taken out of every model, to see its test turn red (`make cuts`).
+    if let Ok(cut) = std::env::var("OPENRNIC_CUT")
+        && !cut.is_empty()
+        && !spec.defines.contains(&cut)
+    {
+        flags.push(format!("+define+{cut}"));
+    }
     flags
 }
 

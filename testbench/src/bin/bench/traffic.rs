@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The data path: goodput of large WRITEs against what the wire can carry, and the pace of small ones.
+
+use anyhow::{anyhow, ensure};
+use openrnic_driver::spec::{Mtu, WcStatus};
+use openrnic_driver::{MemoryRegion, QueuePair, SendWr};
+use openrnic_sim::NicBus;
+use openrnic_sim::wire::FRAME_OVERHEAD;
+use openrnic_testbench::e2e::{Pair, all_access};
+
+use crate::control::ideal;
+use crate::report::Report;
+
+/// Bytes of a large WRITE.
+pub const WRITE_BYTES: u32 = 64 << 10;
+/// WRITEs that a flow keeps in the send queue.
+const DEPTH: u64 = 8;
+const MTU: usize = 1024;
+/// Ethernet, IPv4, UDP, BTH, ICRC.
+const HEADERS: usize = 14 + 20 + 8 + 12 + 4;
+const RETH: usize = 16;
+const AETH: usize = 4;
+
+/// WRITEs from one end to the other, back to back, on a QP of their own.
+pub struct Flow<'a> {
+    pair: &'a Pair,
+    from: usize,
+    qp: QueuePair<NicBus>,
+    bytes: u32,
+    src: MemoryRegion<NicBus>,
+    dst: MemoryRegion<NicBus>,
+    posted: u64,
+    /// WRITEs that completed.
+    pub done: u64,
+}
+
+impl<'a> Flow<'a> {
+    /// Connects a pair of QPs and fills the send queue.
+    pub fn new(pair: &'a Pair, from: usize, bytes: u32) -> anyhow::Result<Self> {
+        let fail = |e: Box<dyn std::error::Error>| anyhow!("setting up WRITEs: {e}");
+        let [a, b] = pair.connected(Mtu::Mtu1024, [100, 200]).map_err(fail)?;
+        let region = |end: usize, fill: u8| pair.ends[end].region(bytes as usize, all_access(), |i| i as u8 ^ fill);
+        let mut flow = Self {
+            pair,
+            from,
+            qp: if from == 0 { a } else { b },
+            bytes,
+            src: region(from, 0xa5).map_err(fail)?,
+            dst: region(1 - from, 0).map_err(fail)?,
+            posted: 0,
+            done: 0,
+        };
+        flow.top_up()?;
+        Ok(flow)
+    }
+
+    /// Takes completions and posts as many WRITEs.
+    pub fn top_up(&mut self) -> anyhow::Result<()> {
+        for completion in self.pair.ends[self.from].send_cq.poll(64)? {
+            ensure!(
+                completion.status == WcStatus::Success,
+                "WRITE {} of NIC {} ended with {:?}",
+                completion.wr_id,
+                self.from,
+                completion.status
+            );
+            self.done += 1;
+        }
+        while self.posted < self.done + DEPTH {
+            let to = self.dst.sge(0, self.bytes);
+            let wr = SendWr::write(self.posted, vec![self.src.sge(0, self.bytes)], to.addr, self.dst.rkey());
+            self.qp.post_send(&[wr])?;
+            self.posted += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether the last message stands where it belongs.
+    fn arrived(&self) -> anyhow::Result<bool> {
+        let len = self.bytes as usize;
+        Ok(self.dst.read(0, len)? == self.src.read(0, len)?)
+    }
+}
+
+/// For information: the budgets of the data path are those of a later slice.
+pub fn traffic(report: &mut Report) -> anyhow::Result<()> {
+    for width in [64, 512] {
+        let pair = ideal(width, 10)?;
+        let lanes = width as f64 / 8.0;
+        let one_way = bytes_per_cycle(&pair, &[0], WRITE_BYTES, 16)?;
+        report.info(
+            format!("goodput of 64 KiB WRITEs one way, {width} bits"),
+            100.0 * one_way / (lanes * share(false)),
+            "% of the wire's bound",
+        );
+        let both = bytes_per_cycle(&pair, &[0, 1], WRITE_BYTES, 16)?;
+        report.info(
+            format!("goodput of 64 KiB WRITEs both ways, each, {width} bits"),
+            100.0 * both / (lanes * share(true)),
+            "% of the wire's bound",
+        );
+        let small = bytes_per_cycle(&pair, &[0], 64, 256)?;
+        report.info(format!("64-byte WRITE, one QP, {width} bits"), 64.0 / small, "cycles");
+    }
+    Ok(())
+}
+
+/// The share of the line that payload can have: data at PMTU, an acknowledge per 16 packets in the other direction.
+fn share(acks_too: bool) -> f64 {
+    let packets = WRITE_BYTES as usize / MTU;
+    let data = packets * (MTU + HEADERS + FRAME_OVERHEAD) + RETH;
+    let acks = packets.div_ceil(16) * (60.max(HEADERS + AETH) + FRAME_OVERHEAD);
+    f64::from(WRITE_BYTES) / (data + if acks_too { acks } else { 0 }) as f64
+}
+
+/// Payload bytes per cycle and direction, once the flows run.
+fn bytes_per_cycle(pair: &Pair, from: &[usize], bytes: u32, messages: u64) -> anyhow::Result<f64> {
+    let mut flows = from
+        .iter()
+        .map(|from| Flow::new(pair, *from, bytes))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    run_until(pair, &mut flows, DEPTH)?;
+    let start = pair.world.borrow().cycle();
+    let before: u64 = flows.iter().map(|f| f.done).sum();
+    run_until(pair, &mut flows, DEPTH + messages)?;
+    let cycles = pair.world.borrow().cycle() - start;
+    let done: u64 = flows.iter().map(|f| f.done).sum::<u64>() - before;
+    // Let what is under way end, so that the next measurement finds a quiet pair.
+    for flow in &mut flows {
+        let rest = (flow.posted - flow.done) as usize;
+        for completion in pair.ends[flow.from].send_cq.wait(rest, 1_000_000)? {
+            ensure!(completion.status == WcStatus::Success, "{completion:?}");
+        }
+        ensure!(flow.arrived()?, "the bytes of a WRITE from NIC {} are wrong", flow.from);
+    }
+    Ok((done * u64::from(bytes)) as f64 / cycles as f64 / from.len() as f64)
+}
+
+fn run_until(pair: &Pair, flows: &mut [Flow<'_>], done: u64) -> anyhow::Result<()> {
+    let start = pair.world.borrow().cycle();
+    while flows.iter().any(|f| f.done < done) {
+        let waited = pair.world.borrow().cycle() - start;
+        ensure!(
+            waited < 2_000_000,
+            "after {waited} cycles only {:?} WRITEs completed of {done} each",
+            flows.iter().map(|f| f.done).collect::<Vec<_>>()
+        );
+        pair.world.borrow_mut().run(16)?;
+        flows.iter_mut().try_for_each(Flow::top_up)?;
+    }
+    Ok(())
+}
