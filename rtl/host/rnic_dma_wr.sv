@@ -50,11 +50,13 @@ module rnic_dma_wr
   dma_wr_hdr_t hdr;
   logic gb_ready, split_ready, room;
   logic [CntW-1:0] in_cnt;
+  logic [LaneW-1:0] part;                  // bytes of the last beat, 0: all
   assign hdr        = wr_hdr_i[sel_q];
   assign room       = gb_ready && (mid_q || split_ready);
   assign in_fire    = wr_valid_i[sel_q] && room;
   assign wr_ready_o = NumWr'(room) << sel_q;
-  assign in_cnt     = wr_last_i[sel_q] ? CntW'(LaneW'(hdr.len) - LaneW'(1)) + CntW'(1) : CntW'(B);
+  assign part       = LaneW'(hdr.len);
+  assign in_cnt     = (wr_last_i[sel_q] && part != '0) ? CntW'(part) : CntW'(B);
 
   always_ff @(posedge clk_i) begin
     if (rst_i) begin

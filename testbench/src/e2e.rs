@@ -4,7 +4,7 @@
 use openrnic_driver::spec::{Access, Mtu, QpState, QpType};
 use openrnic_driver::{
     AddressVector, BatchInit, CompletionQueue, CqInit, Device, Gid, MemoryRegion, MrInit, OpenParams, ProtectionDomain,
-    Psn, QpAttr, QpBatch, QpInit, QueuePair, attr,
+    Psn, QpAttr, QpBatch, QpCap, QpInit, QueuePair, attr,
 };
 use openrnic_sim::NicBus;
 use openrnic_sim::model::NicSpec;
@@ -69,6 +69,11 @@ impl End {
     pub fn qp_init(&self) -> QpInit {
         QpInit {
             recv_cq: self.recv_cq.cqn(),
+            cap: QpCap {
+                max_send_sge: 4,
+                max_recv_sge: 4,
+                ..QpCap::default()
+            },
             ..QpInit::new(QpType::Rc, &self.send_cq)
         }
     }
