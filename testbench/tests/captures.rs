@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The captures of Linux Soft-RoCE: every frame is taken apart and put together again, and its ICRC is
 //! judged by the RTL at 64 and 512 bits and by two libraries.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,9 @@ struct Judged {
 /// followed by that many empty cycles.
 fn rtl_icrc(width: usize, packets: &[Vec<u8>], gap: usize) -> Vec<Judged> {
     let bytes = width / 8;
-    let mut builder = BlockModel::builder("icrc_top").source("testbench/tops/icrc_top.sv").param("DataW", width);
+    let mut builder = BlockModel::builder("icrc_top")
+        .source("testbench/tops/icrc_top.sv")
+        .param("DataW", width);
     // Features can be cut out to see a test turn red.
     if let Ok(cut) = std::env::var("OPENRNIC_CUT") {
         builder = builder.define(&cut);
@@ -29,7 +32,11 @@ fn rtl_icrc(width: usize, packets: &[Vec<u8>], gap: usize) -> Vec<Judged> {
     let beats = |with_icrc: bool| -> Vec<(bool, bool, Vec<u8>)> {
         let mut beats = Vec::new();
         for packet in packets {
-            let covered = if with_icrc { &packet[..] } else { &packet[..packet.len() - 4] };
+            let covered = if with_icrc {
+                &packet[..]
+            } else {
+                &packet[..packet.len() - 4]
+            };
             let chunks: Vec<_> = covered.chunks(bytes).collect();
             for (i, chunk) in chunks.iter().enumerate() {
                 beats.push((i == 0, i + 1 == chunks.len(), chunk.to_vec()));
@@ -42,7 +49,11 @@ fn rtl_icrc(width: usize, packets: &[Vec<u8>], gap: usize) -> Vec<Judged> {
     let cycles = check.len().max(make.len()) * (gap + 1) + 20;
     for cycle in 0..cycles {
         for (side, beats) in [("check", &check), ("make", &make)] {
-            let beat = if cycle % (gap + 1) == 0 { beats.get(cycle / (gap + 1)) } else { None };
+            let beat = if cycle % (gap + 1) == 0 {
+                beats.get(cycle / (gap + 1))
+            } else {
+                None
+            };
             dut.set(&format!("{side}_valid_i"), u64::from(beat.is_some()));
             if let Some((first, last, data)) = beat {
                 dut.set(&format!("{side}_first_i"), u64::from(*first));
@@ -51,7 +62,10 @@ fn rtl_icrc(width: usize, packets: &[Vec<u8>], gap: usize) -> Vec<Judged> {
                 // What stands above the end must not matter.
                 let mut lanes = data.clone();
                 lanes.resize(bytes, 0xa5);
-                let words: Vec<u32> = lanes.chunks(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
+                let words: Vec<u32> = lanes
+                    .chunks(4)
+                    .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+                    .collect();
                 dut.set_wide(&format!("{side}_data_i"), &words);
             }
         }
@@ -63,8 +77,15 @@ fn rtl_icrc(width: usize, packets: &[Vec<u8>], gap: usize) -> Vec<Judged> {
             right.push(dut.get("make_crc_o") as u32);
         }
     }
-    assert_eq!((ok.len(), right.len()), (packets.len(), packets.len()), "a result per packet at {width} bits");
-    ok.into_iter().zip(right).map(|(ok, right)| Judged { ok, right }).collect()
+    assert_eq!(
+        (ok.len(), right.len()),
+        (packets.len(), packets.len()),
+        "a result per packet at {width} bits"
+    );
+    ok.into_iter()
+        .zip(right)
+        .map(|(ok, right)| Judged { ok, right })
+        .collect()
 }
 
 /// IP header to ICRC.
@@ -78,7 +99,10 @@ fn packet_of(roce: &Roce) -> Vec<u8> {
 fn judged(roce: &Roce) -> Judged {
     let (fast, slow) = (icrc::fast(&roce.covered()), icrc::slow(&roce.covered()));
     assert_eq!(fast, slow, "the two libraries agree");
-    Judged { ok: roce.icrc == fast, right: fast }
+    Judged {
+        ok: roce.icrc == fast,
+        right: fast,
+    }
 }
 
 #[test]
@@ -105,7 +129,11 @@ fn every_frame_of_every_capture_round_trips_and_its_icrc_is_judged_alike_by_rtl_
             }
         }
     }
-    println!("{} RoCEv2 frames in {} captures; opaque: {opaque:?}", all.len(), counts.len());
+    println!(
+        "{} RoCEv2 frames in {} captures; opaque: {opaque:?}",
+        all.len(),
+        counts.len()
+    );
     // One frame in each of these two was sent with a wrong ICRC on purpose.
     assert_eq!(bad, ["ext_req_v4", "ext_req_v6"]);
 
@@ -136,7 +164,10 @@ const VECTORS: [&str; 2] = [
 
 fn vector(n: usize) -> Vec<u8> {
     let digits = VECTORS[n].as_bytes();
-    digits.chunks(2).map(|p| u8::from_str_radix(std::str::from_utf8(p).unwrap(), 16).unwrap()).collect()
+    digits
+        .chunks(2)
+        .map(|p| u8::from_str_radix(std::str::from_utf8(p).unwrap(), 16).unwrap())
+        .collect()
 }
 
 #[test]
@@ -147,8 +178,20 @@ fn the_icrc_of_the_two_known_packets_is_theirs() {
         let stored = u32::from_le_bytes([check[0], check[1], check[2], check[3]]);
         assert_eq!((icrc::fast(covered), icrc::slow(covered)), (stored, stored));
         for width in [64, 128, 256, 512] {
-            assert_eq!(rtl_icrc(width, std::slice::from_ref(&packet), 0), [Judged { ok: true, right: stored }]);
-            assert_eq!(rtl_icrc(width, std::slice::from_ref(&packet), 2), [Judged { ok: true, right: stored }]);
+            assert_eq!(
+                rtl_icrc(width, std::slice::from_ref(&packet), 0),
+                [Judged {
+                    ok: true,
+                    right: stored
+                }]
+            );
+            assert_eq!(
+                rtl_icrc(width, std::slice::from_ref(&packet), 2),
+                [Judged {
+                    ok: true,
+                    right: stored
+                }]
+            );
         }
     }
 }
@@ -169,10 +212,8 @@ fn a_field_that_routers_change_does_not_change_the_icrc_and_every_other_bit_does
             }
             let free: &[usize] = if n == 0 { &[1, 8, 10, 11] } else { &[1, 2, 3, 7] };
             let byte = bit / 8;
-            let masked = free.contains(&byte)
-                || n == 1 && byte == 0
-                || [ip + 6, ip + 7].contains(&byte)
-                || byte == ip + 8 + 4;
+            let masked =
+                free.contains(&byte) || n == 1 && byte == 0 || [ip + 6, ip + 7].contains(&byte) || byte == ip + 8 + 4;
             expected.push(masked);
             packets.push(changed);
         }
@@ -198,7 +239,12 @@ fn a_packet_of_every_tail_length_gets_its_icrc_at_every_width() {
     for width in [64, 128, 256, 512] {
         for (packet, judged) in packets.iter().zip(rtl_icrc(width, &packets, 0)) {
             let right = icrc::fast(&packet[..packet.len() - 4]);
-            assert_eq!(judged, Judged { ok: true, right }, "{} bytes at {width} bits", packet.len());
+            assert_eq!(
+                judged,
+                Judged { ok: true, right },
+                "{} bytes at {width} bits",
+                packet.len()
+            );
         }
     }
 }
@@ -206,6 +252,13 @@ fn a_packet_of_every_tail_length_gets_its_icrc_at_every_width() {
 #[test]
 fn the_committed_crc_masks_are_what_their_generator_writes() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let status = std::process::Command::new("python3").arg("scripts/gen_crc_masks.py").arg("--check").current_dir(root).status();
-    assert!(status.unwrap().success(), "rtl/gen/rnic_crc_pkg.sv is stale: run scripts/gen_crc_masks.py");
+    let status = std::process::Command::new("python3")
+        .arg("scripts/gen_crc_masks.py")
+        .arg("--check")
+        .current_dir(root)
+        .status();
+    assert!(
+        status.unwrap().success(),
+        "rtl/gen/rnic_crc_pkg.sv is stale: run scripts/gen_crc_masks.py"
+    );
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `rnic_gearbox`: bytes come out as they went in, whatever their grouping, a full beat a cycle.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;
 
@@ -8,7 +9,11 @@ use openrnic_sim::rng::Stream;
 use openrnic_testbench::wire_bench::{bits::Bits, seed};
 
 fn gearbox(bytes: usize) -> BlockModel {
-    let mut dut = BlockModel::builder("rnic_gearbox").param("Bytes", bytes).random_init(1).build().unwrap();
+    let mut dut = BlockModel::builder("rnic_gearbox")
+        .param("Bytes", bytes)
+        .random_init(1)
+        .build()
+        .unwrap();
     for input in ["clear_i", "in_valid_i", "take_i"] {
         dut.set(input, 0);
     }
@@ -17,7 +22,10 @@ fn gearbox(bytes: usize) -> BlockModel {
 }
 
 fn words(bytes: &[u8]) -> Vec<u32> {
-    bytes.chunks(4).map(|c| c.iter().rev().fold(0, |v, b| v << 8 | u32::from(*b))).collect()
+    bytes
+        .chunks(4)
+        .map(|c| c.iter().rev().fold(0, |v, b| v << 8 | u32::from(*b)))
+        .collect()
 }
 
 #[test]
@@ -30,7 +38,11 @@ fn bytes_come_out_in_order_however_they_are_grouped() {
         for _ in 0..4000 {
             dut.set("clear_i", u64::from(rng.chance(0.01)));
             let give = rng.chance(0.7);
-            let cnt = if rng.chance(0.5) { bytes } else { 1 + rng.below(bytes as u64) as usize };
+            let cnt = if rng.chance(0.5) {
+                bytes
+            } else {
+                1 + rng.below(bytes as u64) as usize
+            };
             let beat: Vec<u8> = (0..bytes).map(|_| rng.bits() as u8).collect();
             dut.set("in_valid_i", u64::from(give));
             dut.set("in_cnt_i", cnt as u64);
@@ -38,11 +50,21 @@ fn bytes_come_out_in_order_however_they_are_grouped() {
             let avail = dut.get("avail_o") as usize;
             assert_eq!(avail, inside.len().min(bytes));
             let shown = Bits(dut.get_wide("out_data_o")).bytes(0, bytes);
-            let expected: Vec<u8> =
-                inside.iter().copied().chain(std::iter::repeat(0)).take(bytes).enumerate().map(|(i, b)| if i < avail { b } else { 0 }).collect();
+            let expected: Vec<u8> = inside
+                .iter()
+                .copied()
+                .chain(std::iter::repeat(0))
+                .take(bytes)
+                .enumerate()
+                .map(|(i, b)| if i < avail { b } else { 0 })
+                .collect();
             assert_eq!(shown, expected);
             let take = rng.chance(0.7);
-            let count = if rng.chance(0.5) { avail } else { rng.below(avail as u64 + 1) as usize };
+            let count = if rng.chance(0.5) {
+                avail
+            } else {
+                rng.below(avail as u64 + 1) as usize
+            };
             dut.set("take_i", u64::from(take));
             dut.set("take_cnt_i", count as u64);
             dut.eval();

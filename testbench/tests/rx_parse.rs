@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The receive side of `rnic_wire`: what passes, what is dropped and where it is counted.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use openrnic_sim::rng::Stream;
 use openrnic_testbench::wire::{Ip, Ipv4, Roce, capture};
@@ -41,16 +42,34 @@ fn receive_and_compare(bench: &mut WireBench, frames: &[(Vec<u8>, Option<usize>)
             })
     });
     bench.run(SETTLE);
-    let named = |c: &[u64]| c.iter().copied().enumerate().filter(|(_, n)| *n > 0).collect::<Vec<_>>();
+    let named = |c: &[u64]| {
+        c.iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, n)| *n > 0)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(named(&bench.counters), named(&expected), "counters");
-    assert_eq!(bench.byte_counts[0] - bytes, frames.iter().map(|(f, _)| f.len() as u64).sum::<u64>(), "bytes");
+    assert_eq!(
+        bench.byte_counts[0] - bytes,
+        frames.iter().map(|(f, _)| f.len() as u64).sum::<u64>(),
+        "bytes"
+    );
     let mut numbers = taken_before;
     for packet in &taken {
         bench.check_received(numbers[packet.class], packet, &mut payloads[packet.class]);
         numbers[packet.class] += 1;
     }
-    assert_eq!([bench.descs[0].len(), bench.descs[1].len()], numbers, "nothing else came out");
-    assert_eq!([bench.payloads[0].len(), bench.payloads[1].len()], payloads, "no other payload came out");
+    assert_eq!(
+        [bench.descs[0].len(), bench.descs[1].len()],
+        numbers,
+        "nothing else came out"
+    );
+    assert_eq!(
+        [bench.payloads[0].len(), bench.payloads[1].len()],
+        payloads,
+        "no other payload came out"
+    );
 }
 
 fn whole(frames: Vec<Vec<u8>>) -> Vec<(Vec<u8>, Option<usize>)> {
@@ -100,7 +119,10 @@ fn faults(port: &Port) -> Vec<(Counter, Vec<Vec<u8>>)> {
     let fix = |mut frame: Vec<u8>| {
         // A right header checksum for whatever the header says.
         frame[24..26].fill(0);
-        let sum: u32 = frame[14..34].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1])).sum();
+        let sum: u32 = frame[14..34]
+            .chunks(2)
+            .map(|w| u32::from(w[0]) << 8 | u32::from(w[1]))
+            .sum();
         let sum = (sum & 0xffff) + (sum >> 16);
         frame[24..26].copy_from_slice(&(!(sum as u16)).to_be_bytes());
         frame
@@ -108,15 +130,20 @@ fn faults(port: &Port) -> Vec<(Counter, Vec<Vec<u8>>)> {
     vec![
         (
             Counter::DropDmac,
-            vec![edited(0, 3), edited(5, 2), {
-                let mut b = bytes.clone();
-                b[..6].fill(0xff);
-                b
-            }, {
-                let mut b = bytes.clone();
-                b[..6].copy_from_slice(&[1, 0, 0x5e, 0, 0, 1]);
-                b
-            }],
+            vec![
+                edited(0, 3),
+                edited(5, 2),
+                {
+                    let mut b = bytes.clone();
+                    b[..6].fill(0xff);
+                    b
+                },
+                {
+                    let mut b = bytes.clone();
+                    b[..6].copy_from_slice(&[1, 0, 0x5e, 0, 0, 1]);
+                    b
+                },
+            ],
         ),
         (
             Counter::DropNotRoce,
@@ -173,11 +200,16 @@ fn faults(port: &Port) -> Vec<(Counter, Vec<Vec<u8>>)> {
         ),
         (
             Counter::DropOpcode,
-            [0x15, 0x18, 0x1c, 0x1d, 0x1f, 0x2c, 0x31, 0x40, 0x44, 0x60, 0x66, 0x80, 0x82, 0xb5, 0xc0, 0xff]
-                .map(|op| with(&good, |r| r.bth.opcode = op).emit())
-                .to_vec(),
+            [
+                0x15, 0x18, 0x1c, 0x1d, 0x1f, 0x2c, 0x31, 0x40, 0x44, 0x60, 0x66, 0x80, 0x82, 0xb5, 0xc0, 0xff,
+            ]
+            .map(|op| with(&good, |r| r.bth.opcode = op).emit())
+            .to_vec(),
         ),
-        (Counter::DropTver, [1, 2, 4, 8].map(|v| with(&good, |r| r.bth.version = v).emit()).to_vec()),
+        (
+            Counter::DropTver,
+            [1, 2, 4, 8].map(|v| with(&good, |r| r.bth.version = v).emit()).to_vec(),
+        ),
         (
             Counter::DropIcrc,
             (0..32)
@@ -208,7 +240,11 @@ fn each_fault_is_dropped_in_its_own_counter_and_changes_nothing_else() {
         let good = plain(&bench.port, 0x0a, b"good");
         for (counter, frames) in faults(&bench.port) {
             for frame in frames {
-                assert_eq!(judge(&bench.port, &frame, false), Verdict::Drop(counter), "{frame:02x?}");
+                assert_eq!(
+                    judge(&bench.port, &frame, false),
+                    Verdict::Drop(counter),
+                    "{frame:02x?}"
+                );
                 let before = bench.counter(counter);
                 // With a good frame right behind it.
                 receive_and_compare(&mut bench, &[(frame, None), (good.emit(), None)]);
@@ -220,7 +256,10 @@ fn each_fault_is_dropped_in_its_own_counter_and_changes_nothing_else() {
         for flaw in 0..frame.len().div_ceil(width / 8) {
             receive_and_compare(&mut bench, &[(frame.clone(), Some(flaw)), (good.emit(), None)]);
         }
-        assert_eq!(bench.counter(Counter::DropMacErr) as usize, frame.len().div_ceil(width / 8));
+        assert_eq!(
+            bench.counter(Counter::DropMacErr) as usize,
+            frame.len().div_ceil(width / 8)
+        );
     }
 }
 
@@ -259,12 +298,20 @@ fn of_two_faults_the_earlier_one_in_the_order_of_the_checks_counts() {
                 });
                 let before = bench.counters.clone();
                 receive_and_compare(&mut bench, &[(frame.emit(), None)]);
-                assert_eq!(bench.counter(*first), before[*first as usize] + 1, "{first:?} before {second:?}");
+                assert_eq!(
+                    bench.counter(*first),
+                    before[*first as usize] + 1,
+                    "{first:?} before {second:?}"
+                );
             }
             let mut wrong = with(&base, change);
             wrong.icrc ^= 1;
             let before = bench.counters.clone();
-            let counter = if *first == Counter::DropDip { Counter::DropIcrc } else { *first };
+            let counter = if *first == Counter::DropDip {
+                Counter::DropIcrc
+            } else {
+                *first
+            };
             receive_and_compare(&mut bench, &[(wrong.emit(), None)]);
             assert_eq!(bench.counter(counter), before[counter as usize] + 1);
             let before = bench.counter(Counter::DropMacErr);
@@ -280,7 +327,10 @@ fn a_frame_cut_at_any_byte_is_dropped_and_the_next_one_passes() {
         let mut bench = WireBench::new(width, &[], 3);
         let port = bench.port.clone();
         let good = plain(&port, 0x11, b"").emit();
-        for roce in [plain(&port, 0x0b, &[5; 70]), with(&plain(&port, 0x10, &[6; 30]), |r| r.eth.tag = Some(1))] {
+        for roce in [
+            plain(&port, 0x0b, &[5; 70]),
+            with(&plain(&port, 0x10, &[6; 30]), |r| r.eth.tag = Some(1)),
+        ] {
             let frame = roce.emit();
             let mut frames = Vec::new();
             for cut in 1..frame.len() {
@@ -299,7 +349,7 @@ fn every_opcode_with_random_fields_is_taken_apart_and_its_payload_stands_at_lane
     for width in WIDTHS {
         for (run, manners) in [Manners::PROMPT, Manners::MOODY].into_iter().enumerate() {
             let mut rng = Stream::new(seed, "valid packets", run as u64);
-            let mut bench = WireBench::new(width, &[("RxBufBytes", 65536)], seed);
+            let mut bench = WireBench::new(width, &[], seed);
             bench.manners = manners;
             let frames: Vec<_> = opcodes()
                 .into_iter()
@@ -322,7 +372,7 @@ fn every_opcode_with_random_fields_is_taken_apart_and_its_payload_stands_at_lane
 #[test]
 fn every_payload_length_comes_out_whole_and_cut_to_its_length() {
     for width in WIDTHS {
-        let mut bench = WireBench::new(width, &[("RxBufBytes", 65536)], 4);
+        let mut bench = WireBench::new(width, &[], 4);
         let port = bench.port.clone();
         // One opcode per length of the headers: 40, 44, 48, 56, 60 bytes.
         for opcode in [0x04, 0x10, 0x64, 0x0a, 0x0b] {
@@ -345,7 +395,7 @@ fn every_payload_length_comes_out_whole_and_cut_to_its_length() {
 #[test]
 fn what_linux_sent_passes_when_it_is_addressed_to_us() {
     for width in WIDTHS {
-        let mut bench = WireBench::new(width, &[("RxBufBytes", 65536)], 5);
+        let mut bench = WireBench::new(width, &[], 5);
         let mut passed = 0;
         for file in capture::files().unwrap() {
             for frame in capture::frames(&file).unwrap() {
@@ -360,11 +410,18 @@ fn what_linux_sent_passes_when_it_is_addressed_to_us() {
         }
         assert!(passed > 60);
         println!("{width} bits: {:?}", bench.counted());
-        assert_eq!(bench.counter(Counter::DropIcrc), 1, "the one wrong on purpose, over IPv4");
+        assert_eq!(
+            bench.counter(Counter::DropIcrc),
+            1,
+            "the one wrong on purpose, over IPv4"
+        );
         assert_eq!(bench.counter(Counter::DropOpcode), 1, "the one with opcode 0x1f");
         // Everything else that is lost is IPv6, which this receiver does not know.
         let taken = bench.counter(Counter::RxRequests) + bench.counter(Counter::RxResponses);
-        assert_eq!(taken + bench.counter(Counter::DropNotRoce) + 2, bench.counter(Counter::RxFrames));
+        assert_eq!(
+            taken + bench.counter(Counter::DropNotRoce) + 2,
+            bench.counter(Counter::RxFrames)
+        );
     }
 }
 
@@ -398,12 +455,17 @@ fn smallest_frames_back_to_back_at_full_rate_all_pass() {
             plain(&port, 0x10, b"read response").emit(),
         ];
         for kind in 0..=kinds.len() {
-            let frames: Vec<_> = (0..300).map(|i| kinds[if kind == kinds.len() { i % kind } else { kind }].clone()).collect();
+            let frames: Vec<_> = (0..300)
+                .map(|i| kinds[if kind == kinds.len() { i % kind } else { kind }].clone())
+                .collect();
             let beats: u64 = frames.iter().map(|f| f.len().div_ceil(width / 8) as u64).sum();
             let start = bench.dut.cycles();
             let taken = bench.counter(Counter::RxRequests) + bench.counter(Counter::RxResponses);
             receive_and_compare(&mut bench, &whole(frames));
-            assert_eq!(bench.counter(Counter::RxRequests) + bench.counter(Counter::RxResponses), taken + 300);
+            assert_eq!(
+                bench.counter(Counter::RxRequests) + bench.counter(Counter::RxResponses),
+                taken + 300
+            );
             let cycles = bench.dut.cycles() - start;
             assert!(cycles <= beats + 3 * SETTLE, "{cycles} cycles for {beats} beats");
         }
@@ -416,7 +478,10 @@ fn random_bytes_and_flipped_bits_never_pass_and_never_hang_the_receiver() {
     for width in WIDTHS {
         let mut rng = Stream::new(seed, "noise", width as u64);
         let mut bench = WireBench::new(width, &[], seed);
-        bench.manners = Manners { mac_rx: 0.9, ..Manners::PROMPT };
+        bench.manners = Manners {
+            mac_rx: 0.9,
+            ..Manners::PROMPT
+        };
         let port = bench.port.clone();
         let mut frames = Vec::new();
         for i in 0..400 {
@@ -425,7 +490,9 @@ fn random_bytes_and_flipped_bits_never_pass_and_never_hang_the_receiver() {
                 let start = rng.below(60) as usize;
                 let len = 1 + rng.below(200) as usize;
                 let right = plain(&port, 0x04, &[1; 64]).emit();
-                (0..len).map(|b| if b < start { right[b] } else { rng.bits() as u8 }).collect()
+                (0..len)
+                    .map(|b| if b < start { right[b] } else { rng.bits() as u8 })
+                    .collect()
             } else {
                 // a right frame, a few bits of which are turned
                 let mut bytes = random(&port, &mut rng, 200).emit();
@@ -438,7 +505,10 @@ fn random_bytes_and_flipped_bits_never_pass_and_never_hang_the_receiver() {
             frames.push(frame);
         }
         // What still passes has its flipped bits where nobody has to look (a source port's does not: the ICRC covers it).
-        let passing = frames.iter().filter(|f| !matches!(judge(&port, f, false), Verdict::Drop(_))).count();
+        let passing = frames
+            .iter()
+            .filter(|f| !matches!(judge(&port, f, false), Verdict::Drop(_)))
+            .count();
         assert!(passing < 80, "{passing}");
         for some in frames.chunks(50) {
             receive_and_compare(&mut bench, &whole(some.to_vec()));

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The transmit side of `rnic_wire`: frames byte for byte, gathering, order, fairness, failures.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use openrnic_sim::rng::Stream;
 use openrnic_testbench::wire::{Direction, PayloadRule, Roce, opcode_info, source_port};
-use openrnic_testbench::wire_bench::{Counter, Job, Manners, Peer, Piece, TxFailure, WireBench, seed};
+use openrnic_testbench::wire_bench::{Counter, Job, Manners, Peer, Piece, SMALL, TxFailure, WireBench, seed};
 
 const WIDTHS: [usize; 2] = [64, 512];
 /// Opcodes whose headers a job has fields for.
 const OPCODES: [u8; 27] = [
-    0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x16, 0x17,
-    0x20, 0x23, 0x24, 0x26, 0x29, 0x2a, 0x2b,
+    0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x16,
+    0x17, 0x20, 0x23, 0x24, 0x26, 0x29, 0x2a, 0x2b,
 ];
 
 fn peer(idx: u16) -> Peer {
@@ -40,7 +41,11 @@ fn random_peer(rng: &mut Stream, idx: u16) -> Peer {
         pkey_index: rng.below(8) as usize,
         hop_limit: rng.bits() as u8,
         traffic_class: rng.bits() as u8,
-        flow_label: if rng.chance(0.5) { 0 } else { rng.bits() as u32 & 0xf_ffff },
+        flow_label: if rng.chance(0.5) {
+            0
+        } else {
+            rng.bits() as u32 & 0xf_ffff
+        },
     }
 }
 
@@ -69,8 +74,15 @@ fn random_pieces(rng: &mut Stream, mut len: usize, beat: usize) -> Vec<Piece> {
             pieces.push(Piece::Inline((0..n).map(|_| rng.bits() as u8).collect()));
             len -= n;
         } else {
-            let n = if rng.chance(0.5) { len } else { 1 + rng.below(len as u64) as usize };
-            pieces.push(Piece::Dma { addr: rng.bits() >> 8, len: n });
+            let n = if rng.chance(0.5) {
+                len
+            } else {
+                1 + rng.below(len as u64) as usize
+            };
+            pieces.push(Piece::Dma {
+                addr: rng.bits() >> 8,
+                len: n,
+            });
             len -= n;
         }
     }
@@ -78,7 +90,11 @@ fn random_pieces(rng: &mut Stream, mut len: usize, beat: usize) -> Vec<Piece> {
 }
 
 fn dma(addr: u64, len: usize) -> Vec<Piece> {
-    if len == 0 { Vec::new() } else { vec![Piece::Dma { addr, len }] }
+    if len == 0 {
+        Vec::new()
+    } else {
+        vec![Piece::Dma { addr, len }]
+    }
 }
 
 fn bytes(pieces: &[Piece]) -> Vec<u8> {
@@ -102,7 +118,11 @@ fn counter(job: &Job) -> Counter {
 fn check_frame(got: &[u8], expected: &Roce, what: &str) {
     let expected = expected.emit();
     if got != expected {
-        let at = got.iter().zip(&expected).position(|(a, b)| a != b).unwrap_or(got.len().min(expected.len()));
+        let at = got
+            .iter()
+            .zip(&expected)
+            .position(|(a, b)| a != b)
+            .unwrap_or(got.len().min(expected.len()));
         panic!("{what}: byte {at}\n got      {got:02x?}\n expected {expected:02x?}");
     }
 }
@@ -121,7 +141,11 @@ fn random_jobs_become_the_frames_that_the_library_writes_in_the_order_of_their_s
             let mut expected: [Vec<Roce>; 2] = Default::default();
             let mut counters = vec![0; 68];
             for i in 0..120 {
-                let opcode = OPCODES[if i < OPCODES.len() { i } else { rng.below(OPCODES.len() as u64) as usize }];
+                let opcode = OPCODES[if i < OPCODES.len() {
+                    i
+                } else {
+                    rng.below(OPCODES.len() as u64) as usize
+                }];
                 let info = opcode_info(opcode).unwrap();
                 let source = usize::from(info.direction == Direction::Response);
                 let qp = rng.below(8) as u16;
@@ -141,14 +165,21 @@ fn random_jobs_become_the_frames_that_the_library_writes_in_the_order_of_their_s
             bench.run(50);
             assert_eq!(bench.sent.len(), 120);
             assert_eq!(bench.counters, counters);
-            assert_eq!(bench.byte_counts[1], bench.sent.iter().map(|(f, ..)| f.len() as u64).sum::<u64>());
+            assert_eq!(
+                bench.byte_counts[1],
+                bench.sent.iter().map(|(f, ..)| f.len() as u64).sum::<u64>()
+            );
             assert_eq!(bench.done, [expected[0].len(), expected[1].len()]);
             let mut next = [0, 0];
             for (frame, ..) in &bench.sent {
                 let parsed = Roce::parse(frame).unwrap();
                 let info = opcode_info(parsed.bth.opcode).unwrap();
                 let source = usize::from(info.direction == Direction::Response);
-                check_frame(frame, &expected[source][next[source]], &format!("frame {} of source {source}", next[source]));
+                check_frame(
+                    frame,
+                    &expected[source][next[source]],
+                    &format!("frame {} of source {source}", next[source]),
+                );
                 next[source] += 1;
             }
         }
@@ -160,13 +191,21 @@ fn every_payload_length_is_padded_and_sealed_with_and_without_a_tag() {
     for width in WIDTHS {
         let mut bench = WireBench::new(width, &[], 1);
         bench.add_peer(peer(1));
-        bench.add_peer(Peer { vlan: 0xb123, ..peer(2) });
+        bench.add_peer(Peer {
+            vlan: 0xb123,
+            ..peer(2)
+        });
         let mut expected = Vec::new();
         // Headers of 40, 44, 56 and 60 bytes.
         for opcode in [0x04, 0x05, 0x0a, 0x0b] {
             for len in 0..=2 * width / 8 + 2 {
                 for idx in [1, 2] {
-                    let job = Job { qp_idx: idx, opcode, psn: len as u32, ..Job::default() };
+                    let job = Job {
+                        qp_idx: idx,
+                        opcode,
+                        psn: len as u32,
+                        ..Job::default()
+                    };
                     let pieces = dma(len as u64 * 4099, len);
                     expected.push(bench.expected_frame(&job, &bytes(&pieces)));
                     bench.post(0, job, &pieces);
@@ -177,7 +216,11 @@ fn every_payload_length_is_padded_and_sealed_with_and_without_a_tag() {
         for (i, (frame, ..)) in bench.sent.iter().enumerate() {
             check_frame(frame, &expected[i], &format!("frame {i} at {width} bits"));
         }
-        assert_eq!(bench.sent[0].0.len(), 58, "the shortest frame is not padded: the MAC does that");
+        assert_eq!(
+            bench.sent[0].0.len(),
+            58,
+            "the shortest frame is not padded: the MAC does that"
+        );
     }
 }
 
@@ -196,12 +239,28 @@ fn the_source_port_is_that_of_linux_at_both_ends() {
         }
         let local = u32::from(p.generation) << 8 | u32::from(idx);
         ports.push(source_port(p.flow_label, local, p.dest_qpn));
-        assert_eq!(source_port(p.flow_label, p.dest_qpn, local), ports[usize::from(idx)], "the same at the other end");
+        assert_eq!(
+            source_port(p.flow_label, p.dest_qpn, local),
+            ports[usize::from(idx)],
+            "the same at the other end"
+        );
         bench.add_peer(p);
-        bench.post(0, Job { qp_idx: idx, opcode: 0x04, ..Job::default() }, &[]);
+        bench.post(
+            0,
+            Job {
+                qp_idx: idx,
+                opcode: 0x04,
+                ..Job::default()
+            },
+            &[],
+        );
     }
     bench.run_until("all frames sent", 20_000, |b| b.done[0] == 100);
-    let sent: Vec<u16> = bench.sent.iter().map(|(f, ..)| Roce::parse(f).unwrap().udp.src_port).collect();
+    let sent: Vec<u16> = bench
+        .sent
+        .iter()
+        .map(|(f, ..)| Roce::parse(f).unwrap().udp.src_port)
+        .collect();
     assert_eq!(sent, ports);
     let mut distinct = ports;
     distinct.sort_unstable();
@@ -222,17 +281,39 @@ fn a_job_whose_read_fails_is_not_sent_and_reported_in_its_turn() {
             for psn in 0..60u32 {
                 let source = usize::from(psn % 5 == 4);
                 let opcode = if source == 0 { 0x0a } else { 0x10 };
-                let job = Job { qp_idx: 1, opcode, psn, ..Job::default() };
-                let mut pieces = vec![Piece::Dma { addr: u64::from(psn) * 0x5000, len: 1 + psn as usize * 13 }];
+                let job = Job {
+                    qp_idx: 1,
+                    opcode,
+                    psn,
+                    ..Job::default()
+                };
+                let mut pieces = vec![Piece::Dma {
+                    addr: u64::from(psn) * 0x5000,
+                    len: 1 + psn as usize * 13,
+                }];
                 if psn % 3 == 1 {
                     // In front of, between and behind good pieces; the first failure is the one that is told.
-                    let bad = Piece::Dma { addr: 0x1000_0010, len: 77 };
+                    let bad = Piece::Dma {
+                        addr: 0x1000_0010,
+                        len: 77,
+                    };
                     match psn % 9 / 3 {
                         0 => pieces.insert(0, bad),
-                        1 => pieces.extend([bad, Piece::Dma { addr: 0x2000_0000, len: 300 }]),
+                        1 => pieces.extend([
+                            bad,
+                            Piece::Dma {
+                                addr: 0x2000_0000,
+                                len: 300,
+                            },
+                        ]),
                         _ => pieces.extend([Piece::Inline(vec![1, 2, 3]), bad, Piece::Inline(vec![4])]),
                     }
-                    failures[source].push(TxFailure { source, qp_idx: 1, psn, err: 1 });
+                    failures[source].push(TxFailure {
+                        source,
+                        qp_idx: 1,
+                        psn,
+                        err: 1,
+                    });
                 } else {
                     expected[source].push(bench.expected_frame(&job, &bytes(&pieces)));
                 }
@@ -243,7 +324,8 @@ fn a_job_whose_read_fails_is_not_sent_and_reported_in_its_turn() {
             for source in 0..2 {
                 let told: Vec<_> = bench.failures.iter().copied().filter(|f| f.source == source).collect();
                 assert_eq!(told, failures[source]);
-                let is_source = |f: &&(Vec<u8>, u64, u64)| (Roce::parse(&f.0).unwrap().bth.opcode == 0x10) == (source == 1);
+                let is_source =
+                    |f: &&(Vec<u8>, u64, u64)| (Roce::parse(&f.0).unwrap().bth.opcode == 0x10) == (source == 1);
                 let sent: Vec<_> = bench.sent.iter().filter(is_source).collect();
                 assert_eq!(sent.len(), expected[source].len());
                 for (frame, expected) in sent.iter().zip(&expected[source]) {
@@ -260,8 +342,26 @@ fn a_failure_is_told_after_the_frames_before_it_are_out() {
     let mut bench = WireBench::new(64, &[], 3);
     bench.add_peer(peer(1));
     bench.bad_reads = vec![(0..0x1000, 2)];
-    bench.post(0, Job { qp_idx: 1, opcode: 0x0a, psn: 1, ..Job::default() }, &dma(0x8000, 4000));
-    bench.post(0, Job { qp_idx: 1, opcode: 0x0a, psn: 2, ..Job::default() }, &dma(0x10, 8));
+    bench.post(
+        0,
+        Job {
+            qp_idx: 1,
+            opcode: 0x0a,
+            psn: 1,
+            ..Job::default()
+        },
+        &dma(0x8000, 4000),
+    );
+    bench.post(
+        0,
+        Job {
+            qp_idx: 1,
+            opcode: 0x0a,
+            psn: 2,
+            ..Job::default()
+        },
+        &dma(0x10, 8),
+    );
     bench.run_until("the failure", 5000, |b| !b.failures.is_empty());
     assert_eq!((bench.done[0], bench.sent.len()), (2, 1), "the first one is out");
     assert_eq!(bench.sent[0].0.len(), 14 + 56 + 4000 + 4);
@@ -273,11 +373,33 @@ fn each_source_gets_its_share_of_the_wire_and_none_waits_for_the_other() {
         let mut bench = WireBench::new(width, &[], 4);
         bench.add_peer(peer(1));
         for psn in 0..100 {
-            bench.post(0, Job { qp_idx: 1, opcode: 0x0a, psn, ..Job::default() }, &dma(0x1000, 1024));
-            bench.post(1, Job { qp_idx: 1, opcode: 0x10, psn, ..Job::default() }, &dma(0x9000, 1024));
+            bench.post(
+                0,
+                Job {
+                    qp_idx: 1,
+                    opcode: 0x0a,
+                    psn,
+                    ..Job::default()
+                },
+                &dma(0x1000, 1024),
+            );
+            bench.post(
+                1,
+                Job {
+                    qp_idx: 1,
+                    opcode: 0x10,
+                    psn,
+                    ..Job::default()
+                },
+                &dma(0x9000, 1024),
+            );
         }
         bench.run_until("both sent", 200_000, |b| b.done.iter().sum::<usize>() == 200);
-        let responses: Vec<bool> = bench.sent.iter().map(|(f, ..)| Roce::parse(f).unwrap().bth.opcode == 0x10).collect();
+        let responses: Vec<bool> = bench
+            .sent
+            .iter()
+            .map(|(f, ..)| Roce::parse(f).unwrap().bth.opcode == 0x10)
+            .collect();
         for window in responses[4..190].windows(8) {
             let n = window.iter().filter(|r| **r).count();
             assert!((2..=6).contains(&n), "{n} responses among 8 packets");
@@ -285,10 +407,32 @@ fn each_source_gets_its_share_of_the_wire_and_none_waits_for_the_other() {
         // A source whose reads are never answered holds nobody up.
         let mut bench = WireBench::new(width, &[], 5);
         bench.add_peer(peer(1));
-        bench.manners = Manners { dma_latency: 1_000_000, ..Manners::PROMPT };
+        bench.manners = Manners {
+            dma_latency: 1_000_000,
+            ..Manners::PROMPT
+        };
         for psn in 0..20 {
-            bench.post(0, Job { qp_idx: 1, opcode: 0x0a, psn, ..Job::default() }, &dma(0x1000, 1024));
-            bench.post(1, Job { qp_idx: 1, opcode: 0x11, psn, syndrome: 0x1f, ..Job::default() }, &[]);
+            bench.post(
+                0,
+                Job {
+                    qp_idx: 1,
+                    opcode: 0x0a,
+                    psn,
+                    ..Job::default()
+                },
+                &dma(0x1000, 1024),
+            );
+            bench.post(
+                1,
+                Job {
+                    qp_idx: 1,
+                    opcode: 0x11,
+                    psn,
+                    syndrome: 0x1f,
+                    ..Job::default()
+                },
+                &[],
+            );
         }
         bench.run_until("the acknowledgements sent", 2000, |b| b.done[1] == 20);
     }
@@ -297,18 +441,39 @@ fn each_source_gets_its_share_of_the_wire_and_none_waits_for_the_other() {
 #[test]
 fn reads_of_several_jobs_are_under_way_at_once_but_never_more_than_the_buffer_holds() {
     for width in WIDTHS {
-        let mut bench = WireBench::new(width, &[("TxBufBytes", 8192)], 6);
+        let mut bench = WireBench::new(width, &SMALL, 6);
         bench.add_peer(peer(1));
-        bench.manners = Manners { dma_latency: 3000, ..Manners::PROMPT };
+        bench.manners = Manners {
+            dma_latency: 3000,
+            ..Manners::PROMPT
+        };
         for psn in 0..8 {
-            bench.post(0, Job { qp_idx: 1, opcode: 0x0a, psn, ..Job::default() }, &dma(0x1000, 1024));
+            bench.post(
+                0,
+                Job {
+                    qp_idx: 1,
+                    opcode: 0x0a,
+                    psn,
+                    ..Job::default()
+                },
+                &dma(0x1000, 1024),
+            );
         }
         bench.run(200);
         assert_eq!(bench.reads_seen[0].len(), 8, "all eight wait together");
         bench.run_until("all sent", 20_000, |b| b.done[0] == 8);
         // Payloads of 3000 bytes: two fit, the third waits for a frame to leave.
         for psn in 0..4 {
-            bench.post(0, Job { qp_idx: 1, opcode: 0x0a, psn, ..Job::default() }, &dma(0x1000, 3000));
+            bench.post(
+                0,
+                Job {
+                    qp_idx: 1,
+                    opcode: 0x0a,
+                    psn,
+                    ..Job::default()
+                },
+                &dma(0x1000, 3000),
+            );
         }
         bench.run(200);
         assert_eq!(bench.reads_seen[0].len(), 8 + 2);
@@ -321,9 +486,21 @@ fn frames_of_1024_bytes_follow_each_other_without_lost_cycles() {
     for width in WIDTHS {
         let mut bench = WireBench::new(width, &[], 7);
         bench.add_peer(peer(1));
-        bench.manners = Manners { dma_latency: 100, ..Manners::PROMPT };
+        bench.manners = Manners {
+            dma_latency: 100,
+            ..Manners::PROMPT
+        };
         for psn in 0..60 {
-            bench.post(0, Job { qp_idx: 1, opcode: 0x07, psn, ..Job::default() }, &dma(u64::from(psn) * 1024, 1024));
+            bench.post(
+                0,
+                Job {
+                    qp_idx: 1,
+                    opcode: 0x07,
+                    psn,
+                    ..Job::default()
+                },
+                &dma(u64::from(psn) * 1024, 1024),
+            );
         }
         bench.run_until("all sent", 60_000, |b| b.done[0] == 60);
         let (start, end) = (bench.sent[10].1, bench.sent[59].1);
@@ -331,7 +508,10 @@ fn frames_of_1024_bytes_follow_each_other_without_lost_cycles() {
         let beats = bench.sent[10].0.len().div_ceil(width / 8) as f64;
         println!("{width} bits: {per_frame:.1} cycles per frame of {beats} beats");
         // One cycle between frames, in which an Ethernet MAC sends its gap and preamble anyway.
-        assert!(per_frame <= beats + 1.01, "{per_frame} cycles per frame of {beats} beats");
+        assert!(
+            per_frame <= beats + 1.01,
+            "{per_frame} cycles per frame of {beats} beats"
+        );
     }
 }
 
@@ -346,10 +526,21 @@ fn pieces_at_odd_addresses_and_lengths_are_gathered_at_a_beat_a_cycle() {
             // The first piece leaves the stream at an odd lane.
             let pieces = vec![
                 Piece::Inline(vec![psn as u8; 1 + psn as usize % 7]),
-                Piece::Dma { addr: 0x1003 + u64::from(psn), len: 2000 },
-                Piece::Dma { addr: 0x7771, len: 1 + psn as usize },
+                Piece::Dma {
+                    addr: 0x1003 + u64::from(psn),
+                    len: 2000,
+                },
+                Piece::Dma {
+                    addr: 0x7771,
+                    len: 1 + psn as usize,
+                },
             ];
-            let job = Job { qp_idx: 1, opcode: 0x08, psn, ..Job::default() };
+            let job = Job {
+                qp_idx: 1,
+                opcode: 0x08,
+                psn,
+                ..Job::default()
+            };
             expected.push(bench.expected_frame(&job, &bytes(&pieces)));
             bench.post(0, job, &pieces);
         }
@@ -361,7 +552,10 @@ fn pieces_at_odd_addresses_and_lengths_are_gathered_at_a_beat_a_cycle() {
         let per_frame = (end - start) as f64 / 21.0;
         let beats = bench.sent[8].0.len().div_ceil(width / 8) as f64;
         println!("{width} bits: {per_frame:.1} cycles per frame of {beats} beats");
-        assert!(per_frame <= beats + 6.0, "{per_frame} cycles per frame of {beats} beats");
+        assert!(
+            per_frame <= beats + 6.0,
+            "{per_frame} cycles per frame of {beats} beats"
+        );
     }
 }
 
@@ -371,10 +565,23 @@ fn a_frame_waits_in_place_while_the_mac_is_not_ready() {
         let mut bench = WireBench::new(width, &[], 9);
         bench.add_peer(peer(1));
         bench.manners.mac_tx = 0.0;
-        let job = Job { qp_idx: 1, opcode: 0x0a, psn: 1, ..Job::default() };
+        let job = Job {
+            qp_idx: 1,
+            opcode: 0x0a,
+            psn: 1,
+            ..Job::default()
+        };
         for _ in 0..12 {
             bench.post(0, job, &dma(0x500, 700));
-            bench.post(1, Job { opcode: 0x11, syndrome: 0x1f, ..job }, &[]);
+            bench.post(
+                1,
+                Job {
+                    opcode: 0x11,
+                    syndrome: 0x1f,
+                    ..job
+                },
+                &[],
+            );
         }
         bench.run(3000);
         assert_eq!((bench.sent.len(), bench.done), (0, [0, 0]));
@@ -383,6 +590,8 @@ fn a_frame_waits_in_place_while_the_mac_is_not_ready() {
         let expected = bench.expected_frame(&job, &bytes(&dma(0x500, 700)));
         let writes: Vec<_> = bench.sent.iter().filter(|f| f.0.len() > 100).collect();
         assert_eq!(writes.len(), 12);
-        writes.iter().for_each(|f| check_frame(&f.0, &expected, "after the stall"));
+        writes
+            .iter()
+            .for_each(|f| check_frame(&f.0, &expected, "after the stall"));
     }
 }

@@ -23,7 +23,10 @@ pub fn directory() -> PathBuf {
 /// When the directory cannot be read.
 pub fn files() -> Result<Vec<PathBuf>, CaptureError> {
     let dir = directory();
-    let fail = |e: std::io::Error| CaptureError { path: dir.clone(), why: e.to_string() };
+    let fail = |e: std::io::Error| CaptureError {
+        path: dir.clone(),
+        why: e.to_string(),
+    };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(&dir).map_err(fail)? {
         let path = entry.map_err(fail)?.path();
@@ -40,7 +43,10 @@ pub fn files() -> Result<Vec<PathBuf>, CaptureError> {
 /// # Errors
 /// When the file is none, or a frame was not captured whole.
 pub fn frames(path: &Path) -> Result<Vec<Vec<u8>>, CaptureError> {
-    let fail = |why: String| CaptureError { path: path.to_owned(), why };
+    let fail = |why: String| CaptureError {
+        path: path.to_owned(),
+        why,
+    };
     let file = File::open(path).map_err(|e| fail(e.to_string()))?;
     let mut reader = pcap_file::pcap::PcapReader::new(file).map_err(|e| fail(e.to_string()))?;
     let mut frames = Vec::new();

@@ -83,7 +83,12 @@ pub struct Repr {
 impl Repr {
     /// The header's value.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Self {
-        Self { dst: packet.dst(), src: packet.src(), tag: packet.tag(), ethertype: packet.ethertype() }
+        Self {
+            dst: packet.dst(),
+            src: packet.src(),
+            tag: packet.tag(),
+            ethertype: packet.ethertype(),
+        }
     }
 
     /// Bytes that it takes.

@@ -86,16 +86,37 @@ impl ExtHeaders {
         }
         for header in info.headers {
             match header {
-                ExtHeader::Reth => ext.reth = Some(Reth { va: be64(b, 0), rkey: be32(b, 8), dma_len: be32(b, 12) }),
-                ExtHeader::Aeth => ext.aeth = Some(Aeth { syndrome: b[0], msn: be24(b, 1) }),
+                ExtHeader::Reth => {
+                    ext.reth = Some(Reth {
+                        va: be64(b, 0),
+                        rkey: be32(b, 8),
+                        dma_len: be32(b, 12),
+                    })
+                }
+                ExtHeader::Aeth => {
+                    ext.aeth = Some(Aeth {
+                        syndrome: b[0],
+                        msn: be24(b, 1),
+                    })
+                }
                 ExtHeader::AtomicEth => {
-                    ext.atomic =
-                        Some(AtomicEth { va: be64(b, 0), rkey: be32(b, 8), swap_add: be64(b, 12), compare: be64(b, 20) });
+                    ext.atomic = Some(AtomicEth {
+                        va: be64(b, 0),
+                        rkey: be32(b, 8),
+                        swap_add: be64(b, 12),
+                        compare: be64(b, 20),
+                    });
                 }
                 ExtHeader::AtomicAckEth => ext.atomic_ack = Some(be64(b, 0)),
                 ExtHeader::ImmDt => ext.imm = Some([b[0], b[1], b[2], b[3]]),
                 ExtHeader::Ieth => ext.ieth = Some(be32(b, 0)),
-                ExtHeader::Deth => ext.deth = Some(Deth { qkey: be32(b, 0), reserved: b[4], src_qpn: be24(b, 5) }),
+                ExtHeader::Deth => {
+                    ext.deth = Some(Deth {
+                        qkey: be32(b, 0),
+                        reserved: b[4],
+                        src_qpn: be24(b, 5),
+                    })
+                }
                 ExtHeader::XrcEth => ext.xrceth = Some(be32(b, 0)),
                 ExtHeader::CnpBody => {
                     let mut body = [0; 16];

@@ -86,7 +86,11 @@ impl Roce {
         }
         let (all, len) = (packet.payload(), ip.packet_len());
         if len > all.len() {
-            return Err(Error::Short { what: "IP packet", need: len, have: all.len() });
+            return Err(Error::Short {
+                what: "IP packet",
+                need: len,
+                have: all.len(),
+            });
         }
         let (whole, trailer) = all.split_at(len);
         let datagram = udp::Packet::new(whole.get(ip.header_len()..).unwrap_or_default())?;
@@ -105,7 +109,11 @@ impl Roce {
         };
         let tail = usize::from(bth.pad_count) + 4;
         let Some(payload_len) = rest.len().checked_sub(tail) else {
-            return Err(Error::Short { what: "pad and ICRC", need: tail, have: rest.len() });
+            return Err(Error::Short {
+                what: "pad and ICRC",
+                need: tail,
+                have: rest.len(),
+            });
         };
         let (payload, tail) = rest.split_at(payload_len);
         let (pad, check) = tail.split_at(tail.len() - 4);
@@ -179,7 +187,10 @@ mod tests {
 
     fn hex(s: &str) -> Vec<u8> {
         let digits: Vec<u8> = s.bytes().filter(u8::is_ascii_hexdigit).collect();
-        digits.chunks(2).map(|p| u8::from_str_radix(std::str::from_utf8(p).unwrap(), 16).unwrap()).collect()
+        digits
+            .chunks(2)
+            .map(|p| u8::from_str_radix(std::str::from_utf8(p).unwrap(), 16).unwrap())
+            .collect()
     }
 
     #[test]
@@ -195,7 +206,11 @@ mod tests {
         assert_eq!(roce.icrc, 0xb671_78ae);
         assert!(roce.icrc_ok());
         assert_eq!(roce.emit(), frame);
-        assert_eq!(roce.clone().finish(), roce, "lengths, checksum and ICRC are those of the vector");
+        assert_eq!(
+            roce.clone().finish(),
+            roce,
+            "lengths, checksum and ICRC are those of the vector"
+        );
     }
 
     #[test]

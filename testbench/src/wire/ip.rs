@@ -21,7 +21,11 @@ impl<T: AsRef<[u8]>> Ipv4Packet<T> {
     /// When it ends within its header, has another version, or options.
     pub fn new(bytes: T) -> Result<Self, Error> {
         let b = head("IPv4 header", bytes.as_ref(), IPV4_LEN)?;
-        if b[0] != 0x45 { Err(Error::NotA("IPv4 without options")) } else { Ok(Self(bytes)) }
+        if b[0] != 0x45 {
+            Err(Error::NotA("IPv4 without options"))
+        } else {
+            Ok(Self(bytes))
+        }
     }
 
     /// DSCP and ECN.
@@ -147,7 +151,11 @@ impl<T: AsRef<[u8]>> Ipv6Packet<T> {
     /// When it ends within its header or has another version.
     pub fn new(bytes: T) -> Result<Self, Error> {
         let b = head("IPv6 header", bytes.as_ref(), IPV6_LEN)?;
-        if b[0] >> 4 != 6 { Err(Error::NotA("IPv6")) } else { Ok(Self(bytes)) }
+        if b[0] >> 4 != 6 {
+            Err(Error::NotA("IPv6"))
+        } else {
+            Ok(Self(bytes))
+        }
     }
 
     fn address(&self, at: usize) -> Ipv6Addr {

@@ -48,7 +48,11 @@ pub enum Error {
 
 /// The first `need` bytes, or why not.
 fn head<'a>(what: &'static str, bytes: &'a [u8], need: usize) -> Result<&'a [u8], Error> {
-    bytes.get(..need).ok_or(Error::Short { what, need, have: bytes.len() })
+    bytes.get(..need).ok_or(Error::Short {
+        what,
+        need,
+        have: bytes.len(),
+    })
 }
 
 fn be16(b: &[u8], at: usize) -> u16 {

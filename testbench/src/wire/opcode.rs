@@ -86,7 +86,12 @@ pub fn opcode_info(opcode: u8) -> Option<OpcodeInfo> {
     use ExtHeader::*;
     use PayloadRule as P;
     if opcode == 0x81 {
-        return Some(OpcodeInfo { direction: Direction::Neither, headers: &[CnpBody], xrc: false, payload: P::None });
+        return Some(OpcodeInfo {
+            direction: Direction::Neither,
+            headers: &[CnpBody],
+            xrc: false,
+            payload: P::None,
+        });
     }
     let transport = opcode >> 5;
     let (rc, uc, ud, xrc) = (transport == 0, transport == 1, transport == 3, transport == 5);
@@ -125,8 +130,17 @@ pub fn opcode_info(opcode: u8) -> Option<OpcodeInfo> {
         return None;
     }
     let response = (0x0d..=0x12).contains(&operation);
-    let direction = if response { Direction::Response } else { Direction::Request };
-    Some(OpcodeInfo { direction, headers, xrc: xrc && !response, payload })
+    let direction = if response {
+        Direction::Response
+    } else {
+        Direction::Request
+    };
+    Some(OpcodeInfo {
+        direction,
+        headers,
+        xrc: xrc && !response,
+        payload,
+    })
 }
 
 #[cfg(test)]
@@ -135,7 +149,11 @@ mod tests {
 
     #[test]
     fn each_transport_has_as_many_opcodes_as_the_table_shows() {
-        let count = |t: u8| (0..=255u8).filter(|op| op >> 5 == t && opcode_info(*op).is_some()).count();
+        let count = |t: u8| {
+            (0..=255u8)
+                .filter(|op| op >> 5 == t && opcode_info(*op).is_some())
+                .count()
+        };
         assert_eq!((0..8).map(count).collect::<Vec<_>>(), [23, 12, 0, 2, 1, 23, 0, 0]);
     }
 

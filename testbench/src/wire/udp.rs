@@ -64,7 +64,12 @@ pub struct Repr {
 impl Repr {
     /// The header's value.
     pub fn parse<T: AsRef<[u8]>>(p: &Packet<T>) -> Self {
-        Self { src_port: p.src_port(), dst_port: p.dst_port(), length: p.length(), checksum: p.checksum() }
+        Self {
+            src_port: p.src_port(),
+            dst_port: p.dst_port(),
+            length: p.length(),
+            checksum: p.checksum(),
+        }
     }
 
     /// Appends the header.

@@ -42,7 +42,10 @@ impl Bits {
     /// # Panics
     /// When the value does not fit.
     pub fn set(&mut self, lsb: u32, width: u32, value: u64) {
-        assert!(width >= 64 || value >> width == 0, "{value:#x} does not fit {width} bits");
+        assert!(
+            width >= 64 || value >> width == 0,
+            "{value:#x} does not fit {width} bits"
+        );
         for i in 0..width {
             let at = lsb + i;
             let word = &mut self.0[at as usize / 32];
@@ -52,7 +55,9 @@ impl Bits {
 
     /// `width` (at most 64) bits from `lsb` on.
     pub fn get(&self, lsb: u32, width: u32) -> u64 {
-        (0..width).map(|i| u64::from(self.0[(lsb + i) as usize / 32] >> ((lsb + i) % 32) & 1) << i).sum()
+        (0..width)
+            .map(|i| u64::from(self.0[(lsb + i) as usize / 32] >> ((lsb + i) % 32) & 1) << i)
+            .sum()
     }
 
     /// Sets bytes from `lsb` on, the first byte in the lowest bits.
@@ -82,7 +87,10 @@ mod tests {
     #[test]
     fn the_first_field_is_the_most_significant() {
         let layout = Layout(&[("a", 3), ("b", 40), ("c", 5)]);
-        assert_eq!((layout.width(), layout.field("a"), layout.field("b"), layout.field("c")), (48, (45, 3), (5, 40), (0, 5)));
+        assert_eq!(
+            (layout.width(), layout.field("a"), layout.field("b"), layout.field("c")),
+            (48, (45, 3), (5, 40), (0, 5))
+        );
         let mut bits = Bits::new(48);
         bits.set(5, 40, 0xab_cdef_0123);
         assert_eq!(bits.get(5, 40), 0xab_cdef_0123);

@@ -18,7 +18,12 @@ use crate::wire::{
 pub fn plain(port: &Port, opcode: u8, payload: &[u8]) -> Roce {
     let info = opcode_info(opcode).expect("a known opcode");
     Roce {
-        eth: Ethernet { dst: port.mac, src: [2, 0, 0, 0, 0, 2], tag: None, ethertype: ETHERTYPE_IPV4 },
+        eth: Ethernet {
+            dst: port.mac,
+            src: [2, 0, 0, 0, 0, 2],
+            tag: None,
+            ethertype: ETHERTYPE_IPV4,
+        },
         ip: Ip::V4(Ipv4 {
             tos: 2,
             total_len: 0,
@@ -30,8 +35,20 @@ pub fn plain(port: &Port, opcode: u8, payload: &[u8]) -> Roce {
             src: Ipv4Addr::new(192, 168, 77, 2),
             dst: Ipv4Addr::new(192, 168, 77, 1),
         }),
-        udp: Udp { src_port: 0xc123, dst_port: ROCE_PORT, length: 0, checksum: 0 },
-        bth: Bth { opcode, pkey: 0xffff, dest_qpn: 0x12_3456, ack_req: true, psn: 0xab_cdef, ..Bth::default() },
+        udp: Udp {
+            src_port: 0xc123,
+            dst_port: ROCE_PORT,
+            length: 0,
+            checksum: 0,
+        },
+        bth: Bth {
+            opcode,
+            pkey: 0xffff,
+            dest_qpn: 0x12_3456,
+            ack_req: true,
+            psn: 0xab_cdef,
+            ..Bth::default()
+        },
         ext: ExtHeaders::zeroed(&info),
         payload: payload.to_vec(),
         pad: Vec::new(),
@@ -107,13 +124,25 @@ pub fn random_of(port: &Port, rng: &mut Stream, opcode: u8, max_payload: u64) ->
 }
 
 fn random_ext(info: &OpcodeInfo, rng: &mut Stream) -> ExtHeaders {
-    let mut ext = ExtHeaders { xrceth: info.xrc.then(|| rng.bits() as u32), ..ExtHeaders::default() };
+    let mut ext = ExtHeaders {
+        xrceth: info.xrc.then(|| rng.bits() as u32),
+        ..ExtHeaders::default()
+    };
     for header in info.headers {
         match header {
             ExtHeader::Reth => {
-                ext.reth = Some(Reth { va: rng.bits(), rkey: rng.bits() as u32, dma_len: rng.bits() as u32 });
+                ext.reth = Some(Reth {
+                    va: rng.bits(),
+                    rkey: rng.bits() as u32,
+                    dma_len: rng.bits() as u32,
+                });
             }
-            ExtHeader::Aeth => ext.aeth = Some(Aeth { syndrome: rng.bits() as u8, msn: rng.bits() as u32 & 0xff_ffff }),
+            ExtHeader::Aeth => {
+                ext.aeth = Some(Aeth {
+                    syndrome: rng.bits() as u8,
+                    msn: rng.bits() as u32 & 0xff_ffff,
+                })
+            }
             ExtHeader::AtomicEth => {
                 ext.atomic = Some(AtomicEth {
                     va: rng.bits(),
@@ -126,7 +155,11 @@ fn random_ext(info: &OpcodeInfo, rng: &mut Stream) -> ExtHeaders {
             ExtHeader::ImmDt => ext.imm = Some((rng.bits() as u32).to_be_bytes()),
             ExtHeader::Ieth => ext.ieth = Some(rng.bits() as u32),
             ExtHeader::Deth => {
-                ext.deth = Some(Deth { qkey: rng.bits() as u32, reserved: 0, src_qpn: rng.bits() as u32 & 0xff_ffff });
+                ext.deth = Some(Deth {
+                    qkey: rng.bits() as u32,
+                    reserved: 0,
+                    src_qpn: rng.bits() as u32 & 0xff_ffff,
+                });
             }
             ExtHeader::XrcEth => {}
             ExtHeader::CnpBody => ext.cnp = Some([0; 16]),

@@ -96,7 +96,7 @@ pub fn judge(port: &Port, frame: &[u8], mac_err: bool) -> Verdict {
         Some(p)
             if total <= there
                 && number(udp + 4, 2) as usize + 20 == total
-                && total % 4 == 0
+                && total.is_multiple_of(4)
                 && p <= 4096
                 && !rule_broken(p) =>
         {
@@ -115,7 +115,11 @@ pub fn judge(port: &Port, frame: &[u8], mac_err: bool) -> Verdict {
         return Verdict::Drop(Counter::DropIcrc);
     }
     let dip = number(ip + 16, 4);
-    if !port.gids.iter().any(|g| g.is_some_and(|ip| u64::from(u32::from(ip)) == dip)) {
+    if !port
+        .gids
+        .iter()
+        .any(|g| g.is_some_and(|ip| u64::from(u32::from(ip)) == dip))
+    {
         return Verdict::Drop(Counter::DropDip);
     }
     let class = match info.direction {
@@ -142,7 +146,11 @@ pub fn judge(port: &Port, frame: &[u8], mac_err: bool) -> Verdict {
     for header in info.headers.iter().filter(|_| !info.xrc) {
         match header {
             ExtHeader::Reth => {
-                fields.extend([("va", number(e, 8)), ("rkey", number(e + 8, 4)), ("dma_len", number(e + 12, 4))]);
+                fields.extend([
+                    ("va", number(e, 8)),
+                    ("rkey", number(e + 8, 4)),
+                    ("dma_len", number(e + 12, 4)),
+                ]);
             }
             ExtHeader::Aeth => fields.extend([("syndrome", number(e, 1)), ("msn", number(e + 1, 3))]),
             ExtHeader::AtomicEth => fields.extend([
@@ -161,5 +169,9 @@ pub fn judge(port: &Port, frame: &[u8], mac_err: bool) -> Verdict {
         e += header.bytes();
     }
     let start = ip + headers;
-    Verdict::Take(Box::new(Taken { class, fields, payload: frame[start..start + payload].to_vec() }))
+    Verdict::Take(Box::new(Taken {
+        class,
+        fields,
+        payload: frame[start..start + payload].to_vec(),
+    }))
 }

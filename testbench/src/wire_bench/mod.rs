@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The wire side (`rnic_wire`) on a bench: a MAC on one side; receiving engines, transmit sources, host
 //! memory and QP contexts on the other. Made for tests: a broken contract panics.
+#![allow(clippy::expect_used)]
 
 pub mod bits;
 pub mod frames;
@@ -61,8 +62,14 @@ const TX_PIECE: Layout = Layout(&[("addr", 64), ("len", 13), ("is_inline", 1)]);
 const TX_ERR: Layout = Layout(&[("qp_idx", 16), ("psn", 24), ("err", 3)]);
 const RD_REQ: Layout = Layout(&[("addr", 64), ("len", 16)]);
 const RD_CTL: Layout = Layout(&[("last", 1), ("err", 3)]);
-const PORT_CFG: Layout =
-    Layout(&[("mac", 48), ("mtu", 3), ("up", 1), ("pkey", 8 * 16), ("gid_v4", 16), ("gid_ip", 16 * 32)]);
+const PORT_CFG: Layout = Layout(&[
+    ("mac", 48),
+    ("mtu", 3),
+    ("up", 1),
+    ("pkey", 8 * 16),
+    ("gid_v4", 16),
+    ("gid_ip", 16 * 32),
+]);
 const QP_CTX: Layout = Layout(&[
     // hot
     ("valid", 1),
@@ -112,6 +119,9 @@ const QP_CTX: Layout = Layout(&[
 ]);
 const QP_IDX_W: u32 = 8;
 
+/// Parameters of the smallest build: buffers of two packets of 4 KiB each, and 16 descriptors.
+pub const SMALL: [(&str, u64); 3] = [("RxBufBytes", 8192), ("RxNumDesc", 16), ("TxBufBytes", 8192)];
+
 /// Configuration of the port.
 #[derive(Debug, Clone)]
 pub struct Port {
@@ -130,7 +140,11 @@ impl Default for Port {
         gids[15] = Some(Ipv4Addr::new(10, 0, 0, 1));
         let mut pkeys = [0xffff; 8];
         pkeys[5] = 0x8123;
-        Self { mac: [2, 0, 0, 0, 0, 1], gids, pkeys }
+        Self {
+            mac: [2, 0, 0, 0, 0, 1],
+            gids,
+            pkeys,
+        }
     }
 }
 
@@ -213,11 +227,25 @@ pub struct Manners {
 
 impl Manners {
     /// Nobody waits.
-    pub const PROMPT: Self =
-        Self { mac_rx: 1.0, mac_tx: 1.0, engine: 1.0, source: 1.0, dma: 1.0, dma_latency: 2, cold_latency: 1 };
+    pub const PROMPT: Self = Self {
+        mac_rx: 1.0,
+        mac_tx: 1.0,
+        engine: 1.0,
+        source: 1.0,
+        dma: 1.0,
+        dma_latency: 2,
+        cold_latency: 1,
+    };
     /// Everybody stalls often.
-    pub const MOODY: Self =
-        Self { mac_rx: 0.7, mac_tx: 0.6, engine: 0.5, source: 0.6, dma: 0.6, dma_latency: 9, cold_latency: 4 };
+    pub const MOODY: Self = Self {
+        mac_rx: 0.7,
+        mac_tx: 0.6,
+        engine: 0.5,
+        source: 0.6,
+        dma: 0.6,
+        dma_latency: 9,
+        cold_latency: 4,
+    };
 }
 
 /// Byte of host memory.
@@ -228,7 +256,10 @@ pub fn host_byte(addr: u64) -> u8 {
 
 /// Seed of a random test: 1, or OPENRNIC_SEED. It is printed.
 pub fn seed() -> u64 {
-    let seed = std::env::var("OPENRNIC_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    let seed = std::env::var("OPENRNIC_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(1);
     println!("OPENRNIC_SEED={seed}");
     seed
 }
@@ -288,7 +319,10 @@ pub struct WireBench {
 impl WireBench {
     /// Builds the block for a data width, with parameters and defines, and resets it.
     pub fn new(width: usize, params: &[(&str, u64)], seed: u64) -> Self {
-        let mut builder = BlockModel::builder("rnic_wire").param("DataW", width).param("QpIdxW", QP_IDX_W).random_init(seed);
+        let mut builder = BlockModel::builder("rnic_wire")
+            .param("DataW", width)
+            .param("QpIdxW", QP_IDX_W)
+            .random_init(seed);
         for (name, value) in params {
             builder = builder.param(name, value);
         }
@@ -308,7 +342,11 @@ impl WireBench {
             ("cold_rsp_i", QP_CTX, 1),
         ] {
             let built = dut.ports().iter().find(|p| p.name == port).map(|p| p.width);
-            assert_eq!(built, Some(n * layout.width()), "{port} is laid out otherwise in rnic_pkg");
+            assert_eq!(
+                built,
+                Some(n * layout.width()),
+                "{port} is laid out otherwise in rnic_pkg"
+            );
         }
         dut.reset(3);
         let mut bench = Self {
@@ -394,7 +432,11 @@ impl WireBench {
         let width = 8 * self.bytes as u32;
 
         // What the surroundings offer.
-        let rx = if self.rng.chance(m.mac_rx) { self.rx_beats.pop_front() } else { None };
+        let rx = if self.rng.chance(m.mac_rx) {
+            self.rx_beats.pop_front()
+        } else {
+            None
+        };
         self.dut.set("mac_rx_valid_i", u64::from(rx.is_some()));
         if let Some((beat, last, err)) = &rx {
             let mut lanes: Vec<u8> = (0..self.bytes).map(|_| self.rng.bits() as u8).collect();
@@ -420,7 +462,10 @@ impl WireBench {
         let rd_ready = (0..2).fold(0, |v, s| v | u64::from(self.rng.chance(m.dma)) << s);
         self.dut.set("rd_req_ready_i", rd_ready);
         let rsp = self.offer_read_data(now);
-        self.dut.set("cold_req_ready_i", u64::from(self.cold.is_none() && self.rng.chance(m.source)));
+        self.dut.set(
+            "cold_req_ready_i",
+            u64::from(self.cold.is_none() && self.rng.chance(m.source)),
+        );
         let cold_rsp = self.cold.filter(|(due, _)| *due <= now);
         self.dut.set("cold_rsp_valid_i", u64::from(cold_rsp.is_some()));
         if let Some((_, idx)) = cold_rsp {
@@ -495,7 +540,12 @@ impl WireBench {
 
     /// The counters that are not zero.
     pub fn counted(&self) -> Vec<(usize, u64)> {
-        self.counters.iter().copied().enumerate().filter(|(_, n)| *n != 0).collect()
+        self.counters
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, n)| *n != 0)
+            .collect()
     }
 
     /// Whether a received packet is as it was judged: `n` is its number in its class.
@@ -512,7 +562,12 @@ impl WireBench {
             let got = &self.payloads[taken.class][*payload_number];
             let mut padded = taken.payload.clone();
             padded.resize(taken.payload.len().next_multiple_of(self.bytes), 0);
-            assert!(*got == padded, "payload of packet {n}: {} bytes, expected {}", got.len(), padded.len());
+            assert!(
+                *got == padded,
+                "payload of packet {n}: {} bytes, expected {}",
+                got.len(),
+                padded.len()
+            );
             *payload_number += 1;
         }
     }
@@ -527,8 +582,19 @@ impl WireBench {
         let mut ext = ExtHeaders::default();
         for header in info.headers {
             match header {
-                ExtHeader::Reth => ext.reth = Some(Reth { va: job.va, rkey: job.rkey, dma_len: job.dma_len }),
-                ExtHeader::Aeth => ext.aeth = Some(Aeth { syndrome: job.syndrome, msn: job.msn }),
+                ExtHeader::Reth => {
+                    ext.reth = Some(Reth {
+                        va: job.va,
+                        rkey: job.rkey,
+                        dma_len: job.dma_len,
+                    })
+                }
+                ExtHeader::Aeth => {
+                    ext.aeth = Some(Aeth {
+                        syndrome: job.syndrome,
+                        msn: job.msn,
+                    })
+                }
                 ExtHeader::ImmDt => ext.imm = Some(job.imm),
                 ExtHeader::Ieth => ext.ieth = Some(job.rkey),
                 other => panic!("a job has no field for {other:?}"),
@@ -660,7 +726,9 @@ impl WireBench {
     /// One client is answered at a time; a beat that is offered stays.
     fn offer_read_data(&mut self, now: u64) -> Option<usize> {
         if self.reading.is_none() && self.rng.chance(self.manners.dma) {
-            let due: Vec<usize> = (0..2).filter(|s| self.reads[*s].front().is_some_and(|r| r.due <= now)).collect();
+            let due: Vec<usize> = (0..2)
+                .filter(|s| self.reads[*s].front().is_some_and(|r| r.due <= now))
+                .collect();
             if !due.is_empty() {
                 self.reading = Some(due[self.rng.below(due.len() as u64) as usize]);
             }
@@ -668,8 +736,15 @@ impl WireBench {
         self.dut.set("rd_rsp_valid_i", self.reading.map_or(0, |s| 1 << s));
         let s = self.reading?;
         let read = &self.reads[s][0];
-        let beat: Vec<u8> =
-            (0..self.bytes).map(|i| if i < read.left { host_byte(read.addr + i as u64) } else { 0xdd }).collect();
+        let beat: Vec<u8> = (0..self.bytes)
+            .map(|i| {
+                if i < read.left {
+                    host_byte(read.addr + i as u64)
+                } else {
+                    0xdd
+                }
+            })
+            .collect();
         let last = read.left <= self.bytes;
         let mut ctl = Bits::new(RD_CTL.width());
         ctl.set(RD_CTL.field("last").0, 1, u64::from(last));
@@ -685,9 +760,18 @@ impl WireBench {
         let (addr_at, len_at) = (RD_REQ.field("addr").0, RD_REQ.field("len").0);
         let (addr, len) = (bits.get(base + addr_at, 64), bits.get(base + len_at, 16) as usize);
         let end = addr + len as u64;
-        let err = self.bad_reads.iter().find(|(r, _)| r.start < end && addr < r.end).map_or(0, |(_, e)| *e);
+        let err = self
+            .bad_reads
+            .iter()
+            .find(|(r, _)| r.start < end && addr < r.end)
+            .map_or(0, |(_, e)| *e);
         self.reads_seen[s].push((addr, len));
-        self.reads[s].push_back(Read { due: now + self.manners.dma_latency, addr, left: len, err });
+        self.reads[s].push_back(Read {
+            due: now + self.manners.dma_latency,
+            addr,
+            left: len,
+            err,
+        });
     }
 
     fn count(&mut self) {
@@ -781,5 +865,8 @@ impl Piece {
 }
 
 fn words(bytes: &[u8]) -> Vec<u32> {
-    bytes.chunks(4).map(|c| c.iter().rev().fold(0, |v, b| v << 8 | u32::from(*b))).collect()
+    bytes
+        .chunks(4)
+        .map(|c| c.iter().rev().fold(0, |v, b| v << 8 | u32::from(*b)))
+        .collect()
 }
