@@ -3,9 +3,12 @@
 #![deny(missing_docs)]
 
 pub mod e2e;
+pub mod features;
 pub mod host_bench;
 pub mod model;
 pub mod qp_bench;
 pub mod qp_pair;
+pub mod recv_bench;
+pub mod send_bench;
 pub mod wire;
 pub mod wire_bench;
