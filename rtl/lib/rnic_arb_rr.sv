@@ -19,10 +19,9 @@ module rnic_arb_rr #(
 
   always_comb begin
     pick = last_q;
-    for (int unsigned k = N; k > 0; k--) begin
-      automatic logic [IdxW-1:0] i = IdxW'((32'(last_q) + k) % N);
-      if (req_i[i]) pick = i;
-    end
+    // The lowest one beyond the last granted, else the lowest of all.
+    for (int unsigned i = N; i > 0; i--) if (req_i[i-1]) pick = IdxW'(i - 1);
+    for (int unsigned i = N; i > 0; i--) if (req_i[i-1] && IdxW'(i - 1) > last_q) pick = IdxW'(i - 1);
     if (held_valid_q) pick = held_q;
   end
 

@@ -149,9 +149,10 @@ module rnic_qp_batch
       default: s0_issue = 1'b0;
     endcase
   end
-  assign own_re_o  = s0_issue;
+  // Read whether or not the item is issued: S1 looks only at what was issued in the cycle before.
+  assign own_re_o  = state_q == ST_INIT || state_q == ST_PASS1 || state_q == ST_PASS2;
   assign own_idx_o = s0_qpn[QpIdxW-1:0];
-  assign rec_re_o  = (s0_issue && records) || (state_q == ST_FETCH && fetch_idle_i);
+  assign rec_re_o  = records ? (state_q == ST_PASS1 || state_q == ST_PASS2) : (state_q == ST_FETCH && fetch_idle_i);
   assign rec_row_o = (state_q == ST_FETCH) ? '0 : k_q[5:0];
   assign s1_idx    = s1_qpn_q[QpIdxW-1:0];
 

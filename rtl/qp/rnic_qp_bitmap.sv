@@ -50,7 +50,7 @@ module rnic_qp_bitmap #(
   logic [WordW-1:0] ra, wa;
   logic [WordB-1:0] word, word_new, op_bit, first_bit;
   logic [LowW-1:0] first;
-  logic we, emit;
+  logic we, emit, out_take;
 
   always_comb begin
     ra = word_of(op_idx_i);
@@ -67,7 +67,7 @@ module rnic_qp_bitmap #(
     for (int unsigned i = 0; i < WordB; i++) if (first_bit[i]) first |= LowW'(i);
   end
 
-  assign emit = (state_q == ST_WALK) && (left_q != '0) && (word != '0) && (!out_valid_q || out_ready_i);
+  assign emit = (state_q == ST_WALK) && (left_q != '0) && (word != '0) && (!out_valid_q || out_take);
 
   always_comb begin
     we       = 1'b0;
@@ -87,9 +87,15 @@ module rnic_qp_bitmap #(
     endcase
   end
 
-  assign ready_o     = (state_q == ST_IDLE) && !out_valid_q;
-  assign out_valid_o = out_valid_q;
-  assign out_idx_o   = out_idx_q;
+  // A skid keeps the taker's ready out of the search for the next bit.
+  rnic_skid #(
+      .Width(IdxW)
+  ) u_skid (
+      .clk_i, .rst_i,
+      .in_valid_i(out_valid_q), .in_ready_o(out_take), .in_data_i(out_idx_q),
+      .out_valid_o, .out_ready_i, .out_data_o(out_idx_o)
+  );
+  assign ready_o = (state_q == ST_IDLE) && !out_valid_q && !out_valid_o;
 
   always_ff @(posedge clk_i) begin
     if (we) mem[wa] <= word_new;
@@ -101,7 +107,7 @@ module rnic_qp_bitmap #(
       left_q      <= '0;
       out_valid_q <= 1'b0;
     end else begin
-      if (out_ready_i) out_valid_q <= 1'b0;
+      if (out_take) out_valid_q <= 1'b0;
       unique case (state_q)
         ST_FILL: begin
           fill_q <= fill_q + WordW'(1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hardware errors and "send queue drained" reports: kept per source and QP, applied while no command is under way.
 // Contract: reports are never refused or lost: each stands in a table of its source (a place per QP), and its index in a short queue;
-// when the queue overflows the whole table is searched. While run_i is high one QP is handled every third cycle (a little
+// when the queue overflows the whole table is searched. While run_i is high one QP is handled every fourth cycle (a little
 // later when its sources are reporting just then): its state goes to ERR (to SQE for a UC or UD send error in RTS), or its draining
 // mark falls; what belongs to an earlier life is dropped. quiet_o: nothing is kept (run_i falls only while it is high).
 // SQ_DRAINED is offered on eqe_* until taken; the next QP waits for it. clear_*: forgets (walk after reset).
@@ -50,7 +50,8 @@ module rnic_qp_err
 
   typedef enum logic [1:0] {
     ST_PICK,     // the next index: from a queue, else of the search
-    ST_JUDGE,    // hot word and reports stand at the outputs of the RAMs; the change is made
+    ST_JUDGE,    // hot word and reports stand at the outputs of the RAMs
+    ST_APPLY,    // the change is made
     ST_FORGET    // reports are erased, each when its source is silent
   } state_e;
   state_e state_q;
@@ -118,7 +119,8 @@ module rnic_qp_err
   assign quiet_o   = in_queue == '0 && !scan_q && state_q == ST_PICK;
 
   // ---------------------------------------------------------------- what becomes of it
-  logic any_err, any_sqe, drained, datagram, alive, judge;
+  logic any_err, any_sqe, drained, datagram, alive, judge, write, write_q;
+  qp_state_e state, new_state_q;
   assign judge    = state_q == ST_JUDGE;
   assign alive    = own_hot_i.valid && own_hot_i.state != QP_STATE_RESET && own_hot_i.state != QP_STATE_ERR;
   assign datagram = own_hot_i.qp_type == QP_TYPE_UC || own_hot_i.qp_type == QP_TYPE_UD || own_hot_i.qp_type == QP_TYPE_GSI;
@@ -134,36 +136,44 @@ module rnic_qp_err
       else if (fits) any_err = 1'b1;
     end
     drained = report[NumErr].epoch == own_hot_i.epoch && own_hot_i.sq_draining;
-    we_o    = 1'b0;
-    widx_o  = idx_q;
-    hot_o   = own_hot_i;
-    hot_o.sq_draining = 1'b0;
-    if (judge && alive) begin
+    write   = 1'b0;
+    state   = own_hot_i.state;
+    if (alive) begin
       // A send error while the queue was being drained leaves no state that SQE could return to: ERR.
       if (any_err || (any_sqe && own_hot_i.state == QP_STATE_SQD)) begin
-        we_o        = 1'b1;
-        hot_o.state = QP_STATE_ERR;
+        write = 1'b1;
+        state = QP_STATE_ERR;
       end else if (any_sqe && own_hot_i.state == QP_STATE_RTS) begin
-        we_o        = 1'b1;
-        hot_o.state = QP_STATE_SQE;
+        write = 1'b1;
+        state = QP_STATE_SQE;
       end
 `ifdef RNIC_CUT_QP_ERR
-      we_o        = 1'b0;
-      hot_o.state = own_hot_i.state;
+      write = 1'b0;
+      state = own_hot_i.state;
 `endif
-      if (!we_o && drained && own_hot_i.state == QP_STATE_SQD) we_o = 1'b1;
+      if (!write && drained && own_hot_i.state == QP_STATE_SQD) write = 1'b1;
     end
+  end
+
+  assign we_o   = write_q && state_q == ST_APPLY;
+  assign widx_o = idx_q;
+  always_comb begin
+    hot_o             = own_hot_i;
+    hot_o.state       = new_state_q;
+    hot_o.sq_draining = 1'b0;
   end
 
   always_ff @(posedge clk_i) begin
     if (pick) idx_q <= pick_idx;
-    if (judge)
+    write_q     <= judge && write;
+    new_state_q <= state;
+    if (we_o)
       eqe_o <= '{eqn: '0, event_type: EVENT_TYPE_SQ_DRAINED, number: 32'(make_qpn(own_hot_i.gen, qp_idx_t'(idx_q), QpIdxW))};
     for (int unsigned s = 0; s < NumSrc; s++) begin
       if (judge) erase_q[s] <= report[s].epoch != '0;
       else if (erase[s]) erase_q[s] <= 1'b0;
       // What is reported anew is not what was judged; its index stands in the queue again.
-      if ((judge || state_q == ST_FORGET) && src_valid[s] && src_idx[s] == idx_q) erase_q[s] <= 1'b0;
+      if ((state_q != ST_PICK) && src_valid[s] && src_idx[s] == idx_q) erase_q[s] <= 1'b0;
     end
     if (rst_i) begin
       state_q     <= ST_PICK;
@@ -171,10 +181,11 @@ module rnic_qp_err
       eqe_valid_o <= 1'b0;
     end else begin
       if (eqe_ready_i) eqe_valid_o <= 1'b0;
-      if (judge && we_o && hot_o.state == QP_STATE_SQD && own_notify_i) eqe_valid_o <= 1'b1;
+      if (we_o && hot_o.state == QP_STATE_SQD && own_notify_i) eqe_valid_o <= 1'b1;
       unique case (state_q)
         ST_PICK:   if (pick) state_q <= ST_JUDGE;
-        ST_JUDGE:  state_q <= ST_FORGET;
+        ST_JUDGE:  state_q <= ST_APPLY;
+        ST_APPLY:  state_q <= ST_FORGET;
         ST_FORGET: if ((erase_q & ~erase) == '0) state_q <= ST_PICK;
         default:   state_q <= ST_PICK;
       endcase

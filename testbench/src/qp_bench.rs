@@ -533,7 +533,7 @@ impl QpBench {
             self.cycle();
         }
         self.report([].iter());
-        for _ in 0..8 + 4 * reports.len() {
+        for _ in 0..8 + 6 * reports.len() {
             self.cycle();
         }
     }

@@ -85,7 +85,7 @@ impl Pair {
                 self.model.hardware_error(index, epoch, to_sqe);
             }
         }
-        for _ in 0..8 + 4 * reports.len() {
+        for _ in 0..8 + 6 * reports.len() {
             self.bench.cycle();
         }
         self.check(&format!("after {cmd:?}"));
