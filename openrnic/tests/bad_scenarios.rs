@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A broken scenario gets one clear message with file and line, and nothing runs.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::Path;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A device made of plain Rust: config space, registers, a command processor with a simple gate, queues
 //! in host memory. It does what a test tells it, lies included.
+#![allow(clippy::unwrap_used)]
 #![allow(dead_code)] // each test file uses a part
 
 use std::cell::RefCell;
