@@ -62,13 +62,11 @@ module rnic_bar_regs
     output logic db_valid_o,
     output logic db_whole_o                  // one 64-bit write
 );
-  // Capabilities of this build.
-  localparam logic [31:0] QpTypes = (32'd1 << QP_TYPE_GSI) | (32'd1 << QP_TYPE_RC) | (32'd1 << QP_TYPE_UC) | (32'd1 << QP_TYPE_UD) |
-      (32'd1 << QP_TYPE_DCI) | (32'd1 << QP_TYPE_RAW_PACKET) | (32'd1 << QP_TYPE_XRC_INI) | (32'd1 << QP_TYPE_XRC_TGT);
-  localparam logic [31:0] QpTypesData = 32'd1 << QP_TYPE_RC;
-  localparam logic [31:0] WqeOpcodes = (32'd1 << WQE_OPCODE_RDMA_WRITE) | (32'd1 << WQE_OPCODE_RDMA_WRITE_WITH_IMM) | (32'd1 << WQE_OPCODE_SEND) |
-      (32'd1 << WQE_OPCODE_SEND_WITH_IMM) | (32'd1 << WQE_OPCODE_RDMA_READ);
-  localparam logic [31:0] MaxInline = (32'd64 << MaxSqStride) - 32'd32;
+  logic [19:0][31:0] caps;
+  rnic_caps #(
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
+  ) u_caps (.caps_o(caps));
   localparam logic [31:0] ForceFatal = 32'h4641_5441;
   // Time-outs are told apart by half the range of a 24-bit cycle counter; a shorter one than this no host could keep.
   localparam logic [31:0] TimeoutMin = 32'd64, TimeoutMax = 32'h007f_ffff;
@@ -95,26 +93,6 @@ module rnic_bar_regs
       REG_ID_VERSION: r.value = DEV_VERSION;
       BLK_CAPS_BASE: r.value = BLK_CAPS_TYPE;
       BLK_CAPS_BASE + addr_t'(4): r.value = BLK_CAPS_NEXT;
-      REG_CAPS_LOG_QP: r.value = QpIdxW;
-      REG_CAPS_NUM_CQ: r.value = NumCq;
-      REG_CAPS_NUM_MR: r.value = NumMr;
-      REG_CAPS_NUM_PD: r.value = NUM_PD;
-      REG_CAPS_NUM_EQ: r.value = NUM_EQ;
-      REG_CAPS_NUM_UAR: r.value = NUM_UAR;
-      REG_CAPS_DATA_W: r.value = DataW;
-      REG_CAPS_CLK_PERIOD_PS: r.value = ClkPeriodPs;
-      REG_CAPS_DMA_TAGS: r.value = DmaTags;
-      REG_CAPS_MAX_SGE: r.value = MAX_SGE;
-      REG_CAPS_MAX_INLINE: r.value = MaxInline;
-      REG_CAPS_QP_TYPES: r.value = QpTypes;
-      REG_CAPS_QP_TYPES_DATA: r.value = QpTypesData;
-      REG_CAPS_MAX_RD_ATOMIC: r.value = MAX_RD_ATOMIC;
-      REG_CAPS_NUM_PORTS: r.value = NUM_PORTS;
-      REG_CAPS_NUM_GID: r.value = NUM_GID;
-      REG_CAPS_NUM_PKEY: r.value = NUM_PKEY;
-      REG_CAPS_WQE_OPCODES: r.value = WqeOpcodes;
-      REG_CAPS_MAX_SQ_STRIDE: r.value = MaxSqStride;
-      REG_CAPS_MAX_RQ_STRIDE: r.value = MaxRqStride;
       BLK_CTRL_BASE: r.value = BLK_CTRL_TYPE;
       BLK_CTRL_BASE + addr_t'(4): r.value = BLK_CTRL_NEXT;
       REG_CTRL_ENABLE: r.value = 32'(enable_o);
@@ -141,6 +119,7 @@ module rnic_bar_regs
       REG_EQ_DOORBELL, REG_EQ_DOORBELL + addr_t'(4): ;
       default: r.ok = 1'b0;
     endcase
+    if (a >= REG_CAPS_LOG_QP && a <= REG_CAPS_MAX_RQ_STRIDE) r = '{ok: 1'b1, value: caps[5'((a - REG_CAPS_LOG_QP) >> 2)]};
     return r;
   endfunction
 
