@@ -134,6 +134,8 @@ module rnic_responder
     StCommit   // section is written, or all is dropped, once the hand-overs of the one before are done
   } state_e;
   state_e state_q, state_d;
+  logic commit, at_commit;      // the section is written; the packet or visit comes to its end
+  logic out_idle;              // hand-overs of the packet before are done
 
   // ---------------------------------------------------------------- work: packets and visits take turns
   logic visit_q;               // what is under way is a visit
@@ -210,7 +212,7 @@ module rnic_responder
   );
 
   // ---------------------------------------------------------------- placement
-  logic starts, ends, place_done, cons_we, commit, at_commit, out_idle;
+  logic starts, ends, place_done, cons_we;
   wc_status_e place_status;
   logic [7:0] place_vendor;
   logic [4:0] place_sge;
