@@ -9,7 +9,7 @@ TOOLS := .tools/tools.stamp
 NEXTEST := .tools/nextest.stamp
 MDBOOK := .tools/mdbook.stamp
 
-.PHONY: help setup demo test lint fmt bench synth waves gen book clean distclean
+.PHONY: help setup demo test lint fmt bench cuts synth waves gen book clean distclean
 
 help: ## list the targets
 	@echo "OpenRNIC: make <target>"
@@ -52,6 +52,9 @@ fmt: ## format the Rust
 bench: $(TOOLS) ## measure speed and budgets, out/bench.json; fails on a miss
 	@mkdir -p out
 	cargo run --release -p openrnic-testbench --bin bench -- $(ARGS)
+
+cuts: $(TOOLS) ## take each RTL feature out and expect its test to fail (slow); ARGS=switches, targets or tests
+	cargo run -p openrnic-testbench --bin cuts -- $(ARGS)
 
 synth: $(TOOLS) ## LUT4, FF and block RAM of each block on the ECP5, out/synth/report.json
 	.tools/venv/bin/python scripts/synth.py $(ARGS)

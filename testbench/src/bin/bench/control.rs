@@ -71,9 +71,10 @@ pub fn batches(report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One MODIFY on the bench of the QP engine: from the command's acceptance to the change of the context, without the
-/// cycles in which it waits for the host: those of the record's beats, which the bench's host gives from the cycle after
-/// the request on, one in each.
+/// One MODIFY on the bench of the QP engine. The attribute record is the part of the command that lies in host memory: the
+/// command is decoded when its last beat is there, and from then on the budget counts. For information, all of it: from the
+/// acceptance of the command to the change of the context, less the cycles in which the host sends the record (its beats,
+/// one a cycle from the cycle after the request on).
 fn one_modify(report: &mut Report, width: u32) -> anyhow::Result<()> {
     let mut pair = qp_pair::Pair::wide(width, LOG_TABLE, 10);
     let made = pair.create(1);
@@ -86,13 +87,17 @@ fn one_modify(report: &mut Report, width: u32) -> anyhow::Result<()> {
     };
     let (outcome, times) = pair.run_with(&command, &[]);
     ensure!(outcome.completion.count == 1, "MODIFY was refused: {:?}", outcome.completion);
-    let beats = 64 * 8 / u64::from(width);
-    let cycles = times.first_change.saturating_sub(beats);
     report.measured(
-        format!("one MODIFY, {width} bits"),
-        cycles as f64,
+        format!("one MODIFY, record read to context written, {width} bits"),
+        (times.first_change - times.last_read) as f64,
         "cycles",
         Limit::budget("modify_one")?,
+    );
+    let beats = 64 * 8 / u64::from(width);
+    report.info(
+        format!("one MODIFY, accepted to context written less the record's beats, {width} bits"),
+        (times.first_change - 1 - beats) as f64,
+        "cycles",
     );
     Ok(())
 }
