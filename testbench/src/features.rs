@@ -45,7 +45,9 @@ impl Feature {
     /// # Errors
     /// A package that this project does not have.
     pub fn test_source(&self) -> anyhow::Result<PathBuf> {
-        Ok(package_dir(&self.package)?.join("tests").join(format!("{}.rs", self.target)))
+        Ok(package_dir(&self.package)?
+            .join("tests")
+            .join(format!("{}.rs", self.target)))
     }
 }
 
@@ -165,7 +167,11 @@ pub fn check(table: &[Feature]) -> anyhow::Result<()> {
             wrong.push(format!("{define} ({files:?}) is not in testbench/features.toml"));
         }
     }
-    ensure!(wrong.is_empty(), "features, switches and tests do not agree:\n{}", wrong.join("\n"));
+    ensure!(
+        wrong.is_empty(),
+        "features, switches and tests do not agree:\n{}",
+        wrong.join("\n")
+    );
     Ok(())
 }
 

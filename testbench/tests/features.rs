@@ -22,7 +22,10 @@ fn a_switch_that_is_not_in_the_table_and_a_test_that_does_not_exist_are_found() 
     bad[0].test = "no_such_test".to_owned();
     bad[1].cut = "NO_SUCH_SWITCH".to_owned();
     let message = features::check(&bad).unwrap_err().to_string();
-    for part in ["no test no_such_test", "RNIC_CUT_NO_SUCH_SWITCH is in the table, but not in the RTL"] {
+    for part in [
+        "no test no_such_test",
+        "RNIC_CUT_NO_SUCH_SWITCH is in the table, but not in the RTL",
+    ] {
         assert!(message.contains(part), "{message}");
     }
 }

@@ -41,7 +41,8 @@ fn a_write_beyond_its_region_changes_nothing_and_fails_at_both_ends() {
     for (at, len) in [(4000u64, 97u32), (4096, 1), (4095, 2), (u64::MAX, 2)] {
         let [a, b] = pair.connected(Mtu::Mtu1024, [100, 200]).unwrap();
         let to = dst.sge(0, 1).addr.offset(at);
-        a.post_send(&[SendWr::write(1, vec![src.sge(0, len)], to, dst.rkey())]).unwrap();
+        a.post_send(&[SendWr::write(1, vec![src.sge(0, len)], to, dst.rkey())])
+            .unwrap();
         let done = pair.ends[0].send_cq.wait(1, BUDGET).unwrap();
         assert_eq!(done[0].status, WcStatus::RemAccessErr, "{len} bytes at {at}");
         pair.run(2000).unwrap();
@@ -55,6 +56,10 @@ fn a_write_beyond_its_region_changes_nothing_and_fails_at_both_ends() {
     // What ends at its end is taken.
     let [a, _b] = pair.connected(Mtu::Mtu1024, [100, 200]).unwrap();
     let last = dst.sge(4000, 96);
-    a.post_send(&[SendWr::write(2, vec![src.sge(0, 96)], last.addr, dst.rkey())]).unwrap();
-    assert_eq!(pair.ends[0].send_cq.wait(1, BUDGET).unwrap()[0].status, WcStatus::Success);
+    a.post_send(&[SendWr::write(2, vec![src.sge(0, 96)], last.addr, dst.rkey())])
+        .unwrap();
+    assert_eq!(
+        pair.ends[0].send_cq.wait(1, BUDGET).unwrap()[0].status,
+        WcStatus::Success
+    );
 }

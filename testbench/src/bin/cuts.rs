@@ -134,7 +134,9 @@ fn run(programs: &Programs, feature: &Feature, cut: Option<&str>, log: &Path) ->
     if let Some(cut) = cut {
         command.env("OPENRNIC_CUT", cut);
     }
-    let mut child = command.spawn().with_context(|| format!("starting {}", program.display()))?;
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("starting {}", program.display()))?;
     let end = Instant::now() + PATIENCE;
     let status = loop {
         if let Some(status) = child.try_wait()? {

@@ -86,7 +86,11 @@ fn one_modify(report: &mut Report, width: u32) -> anyhow::Result<()> {
         ..Command::new(Op::Modify)
     };
     let (outcome, times) = pair.run_with(&command, &[]);
-    ensure!(outcome.completion.count == 1, "MODIFY was refused: {:?}", outcome.completion);
+    ensure!(
+        outcome.completion.count == 1,
+        "MODIFY was refused: {:?}",
+        outcome.completion
+    );
     report.measured(
         format!("one MODIFY, record read to context written, {width} bits"),
         (times.first_change - times.last_read) as f64,

@@ -27,7 +27,10 @@ fn main() -> anyhow::Result<ExitCode> {
     let chosen: Vec<String> = std::env::args().skip(1).collect();
     if let Some(wrong) = chosen.iter().find(|c| PARTS.iter().all(|(name, _, _)| name != c)) {
         let names: Vec<&str> = PARTS.iter().map(|(name, _, _)| *name).collect();
-        anyhow::bail!("no part of the bench is called {wrong}; there are: {}", names.join(", "));
+        anyhow::bail!(
+            "no part of the bench is called {wrong}; there are: {}",
+            names.join(", ")
+        );
     }
     let mut report = Report::default();
     for (name, what, measure) in PARTS {
