@@ -55,7 +55,7 @@ verible-verilog-lint --rules_config scripts/verible.rules "${files[@]}" || fail 
 if (($# == 0)); then
   for top in rnic_top_64 rnic_top_512; do
     printf 'yosys read_slang: %s\n' "$top"
-    log=$(yosys -p "read_slang --top $top ${files[*]} ; hierarchy -check -top $top" 2>&1) ||
+    log=$(yosys -p "read_slang --unroll-limit 100000 --top $top ${files[*]} ; hierarchy -check -top $top" 2>&1) ||
       { tail -n 30 <<<"$log" >&2; fail "yosys cannot read $top"; }
   done
 fi

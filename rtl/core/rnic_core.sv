@@ -277,7 +277,7 @@ module rnic_core
   );
 
   rnic_wire #(
-      .DataW(DataW)
+      .DataW(DataW), .QpIdxW(QpIdxW)
   ) u_wire (
       .clk_i, .rst_i, .port_cfg_i(port_cfg),
       .mac_rx_valid_i, .mac_rx_ready_o, .mac_rx_data_i, .mac_rx_keep_i, .mac_rx_last_i, .mac_rx_err_i,

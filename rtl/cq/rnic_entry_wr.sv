@@ -40,7 +40,7 @@ module rnic_entry_wr
       addr_q  <= addr_i;
     end else if (busy_q && wr_ready_i) begin
       beat_q  <= beat_q + BeatW'(1);
-      entry_q <= entry_q >> DataW;
+      if (DataW < 256) entry_q <= entry_q >> (DataW % 256);
       if (wr_last_o) busy_q <= 1'b0;
     end
     if (!rst_i && start_i) a_start_when_free : assert (!busy_q);

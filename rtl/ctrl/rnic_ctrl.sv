@@ -54,6 +54,12 @@ module rnic_ctrl
   localparam int unsigned MrW = $clog2(NumMr);
   localparam int unsigned EqW = $clog2(NUM_EQ);
 
+  // Sources of events: the outside ones, then our own.
+  localparam int unsigned EvtCq = NumEqe, EvtPort = NumEqe + 1, EvtFatal = NumEqe + 2;
+  localparam int unsigned NumEvt = NumEqe + 3;
+  logic [NumEvt-1:0] eqe_valid, eqe_ready;
+  eqe_req_t [NumEvt-1:0] eqe;
+
   // ---------------------------------------------------------------- fatal state
   logic fatal_q, ring_err, eq_overrun, drain_timeout, evt_fatal_q;
   fatal_reason_e reason_q;
@@ -200,10 +206,6 @@ module rnic_ctrl
   );
 
   // ---------------------------------------------------------------- completions and events
-  localparam int unsigned EvtCq = NumEqe, EvtPort = NumEqe + 1, EvtFatal = NumEqe + 2;
-  localparam int unsigned NumEvt = NumEqe + 3;
-  logic [NumEvt-1:0] eqe_valid, eqe_ready;
-  eqe_req_t [NumEvt-1:0] eqe;
   logic c_cqe, c_cq_overrun, c_eqe, c_db_qpn, c_db_page, c_db_range;
 
   rnic_cq #(.DataW(DataW), .NumCq(NumCq), .NumReq(NumCqe)) u_cq (

@@ -68,7 +68,10 @@ package rnic_send_pkg;
   } sq_sec_t;
 
   // More PSNs than this: the message stands alone in the list, so that distances stay below 2^23.
+  // (a block that is linted alone may not use it)
+  // verilator lint_off UNUSEDPARAM
   localparam int unsigned MaxSmallPsn = 65536;
+  // verilator lint_on UNUSEDPARAM
 
   // The visit of a QP, as its owner shows it to the units that work on it.
   typedef struct packed {
