@@ -33,7 +33,7 @@ module rnic_dma_split
   logic [MetaW-1:0] meta_q, piece_meta_q;
 
   logic [10:0] mask, room;
-  logic move, last, piece_free;
+  logic move, last, more, piece_free;
   assign mask       = max_i - 11'd1;
   assign room       = max_i - (addr_q[10:0] & mask);
 `ifdef RNIC_CUT_DMA_SPLIT
@@ -41,18 +41,16 @@ module rnic_dma_split
 `else
   assign last       = left_q <= 13'(room);
 `endif
+  assign more       = req_valid_q && !last;
   assign piece_free = !piece_valid_q || out_ready_i;
   assign move       = req_valid_q && !hold_i && piece_free;
   assign in_ready_o = !req_valid_q || (move && last);
 
   always_ff @(posedge clk_i) begin
-    if (in_ready_o) begin
-      addr_q <= in_addr_i;
-      left_q <= in_len_i;
-      meta_q <= in_meta_i;
-    end else if (move) begin
-      addr_q <= (addr_q | 64'(mask)) + 64'd1;
-      left_q <= left_q - 13'(room);
+    if (!req_valid_q || move) begin
+      addr_q <= more ? (addr_q | 64'(mask)) + 64'd1 : in_addr_i;
+      left_q <= more ? left_q - 13'(room) : in_len_i;
+      if (!more) meta_q <= in_meta_i;
     end
     if (piece_free) begin
       piece_addr_q  <= addr_q;
