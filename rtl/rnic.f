@@ -22,12 +22,14 @@ rtl/host/rnic_host.sv
 rtl/host/rnic_msix.sv
 rtl/host/rnic_tlp_completer.sv
 rtl/host/rnic_tlp_requester.sv
+rtl/ctrl/rnic_cmd_check.sv
 rtl/ctrl/rnic_cmd_cpl.sv
 rtl/ctrl/rnic_cmd_exec.sv
+rtl/ctrl/rnic_cmd_query.sv
 rtl/ctrl/rnic_cmd_ring.sv
 rtl/ctrl/rnic_ctrl.sv
+rtl/ctrl/rnic_free_list.sv
 rtl/ctrl/rnic_port_cfg.sv
-rtl/ctrl/rnic_query_wr.sv
 rtl/ctrl/rnic_refcnt.sv
 rtl/qp/rnic_qp.sv
 rtl/qp/rnic_qp_alloc.sv

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Completion queues: contexts, CQE writer, doorbells and arming.
 // Contract: CQEs are taken round robin, one at a time, and written in the order taken. A completion for a full queue is taken and not
-// written: the queue is in error from then on, CQ_ERR is raised once, and each QP that still completes into it is reported
-// (qp_err). The event of an armed queue is asked for after its CQE was accepted by the write service. Doorbells are never held
-// back. Each array has one writer: prod, fired and bad the CQE writer, cons and armed the doorbell (create goes through both).
+// written: the queue is in error from then on, CQ_ERR goes to event queue 0 once, and each QP that still completes into it is reported
+// (qp_err). One for a queue that does not exist is taken and forgotten. The event of an armed queue is asked for after
+// its CQE was accepted by the write service. A doorbell is never held back: a wrong queue, page or consumer index is dropped and told.
+// A set is taken in a cycle without a doorbell under way. idle_o: no CQE or event of the writer is under way.
+// Every word has one writer: wrs the CQE writer, dbs the doorbell (both are started by a set).
 module rnic_cq
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -11,7 +13,8 @@ module rnic_cq
     parameter int unsigned DataW = 64,
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumReq = 2,
-    localparam int unsigned CqW = $clog2(NumCq)
+    localparam int unsigned CqW = $clog2(NumCq),
+    localparam int unsigned EqW = $clog2(NUM_EQ)
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -22,12 +25,17 @@ module rnic_cq
     input  logic clr_i,
     input  logic [CqW-1:0] idx_i,
     input  logic [4:0] log_size_i,
-    input  logic [7:0] eq_i,
+    input  logic [EqW-1:0] eq_i,
     input  logic [7:0] uar_i,
-    input  logic [63:0] base_i,
+    input  logic [57:0] base_i,              // bits 63:6 of the address
     output logic [NumCq-1:0] valid_o,
+    output logic idle_o,
+    // doorbells
     input  logic db_valid_i,
-    input  cq_db_t db_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input  cq_db_t db_i,                     // (reserved bits)
+    // verilator lint_on UNUSEDSIGNAL
+    // completions
     input  logic [NumReq-1:0] req_valid_i,
     output logic [NumReq-1:0] req_ready_o,
     input  cqe_req_t [NumReq-1:0] req_i,
@@ -41,6 +49,7 @@ module rnic_cq
     output eqe_req_t eqe_o,
     output logic qp_err_valid_o,
     output qp_err_t qp_err_o,
+    // counters
     output logic written_o,
     output logic overrun_o,
     output logic db_drop_qpn_o,
@@ -49,98 +58,164 @@ module rnic_cq
 );
   localparam int unsigned ReqW = (NumReq > 1) ? $clog2(NumReq) : 1;
   typedef struct packed {
-    logic [4:0]  log_size;
-    logic [7:0]  eq;
-    logic [63:0] base;
+    logic [4:0]     log_size;
+    logic [EqW-1:0] eq;
+    logic [57:0]    base;
   } ctx_t;
-
-  logic [NumCq-1:0] valid_q;
-  assign valid_o = valid_q;
-  // CQE writer's
-  logic [23:0] prod_q[NumCq];                // CQEs written
-  logic [23:0] sol_q[NumCq];                 // CQEs written up to the last solicited one
-  logic fired_q[NumCq];                      // armed when it differs from arm_q
-  logic bad_q[NumCq];
-  // doorbell's
-  logic [23:0] cons_q[NumCq];
-  logic arm_q[NumCq];
-  logic only_q[NumCq];                       // solicited completions only
-  logic [7:0] uar_q[NumCq];
+  typedef struct packed {                    // CQE writer's
+    logic        bad;                        // overrun: in error
+    logic        fired;                      // armed while this differs from dbs.arm
+    logic [23:0] prod;                       // CQEs written
+    logic [23:0] sol;                        // the same, up to the last solicited one
+  } wrs_t;
+  typedef struct packed {                    // doorbell's
+    logic [7:0]  uar;
+    logic        arm;
+    logic        only;                       // solicited completions only
+    logic [23:0] cons;
+  } dbs_t;
 
   typedef enum logic [2:0] {
-    Idle,    // nothing under way
-    Look,    // context is read
-    Write,   // CQE goes out
-    Decide,  // fire?
-    Event    // EQE is asked for
+    ST_IDLE,    // nothing under way
+    ST_LOOK,    // context is here
+    ST_WRITE,   // CQE goes out
+    ST_DECIDE,  // is it what an armed queue waits for?
+    ST_EVENT    // EQE is asked for
   } state_e;
   state_e state_q;
+  logic [NumCq-1:0] valid_q;
+  logic set_fire, db2_valid_q, wrs_we;
+  wrs_t wrs, wrs_new;
+  logic [CqW-1:0] wrs_idx;
+  assign valid_o     = valid_q;
+  assign idle_o      = state_q == ST_IDLE;
+  assign set_ready_o = state_q == ST_IDLE && !db2_valid_q;
+  assign set_fire    = set_valid_i && set_ready_o;
 
-  // ---------------------------------------------------------------- create and doorbell, one stage
-  logic db2_valid_q, db_ok, db_live, db_page, db_range;
+  // ---------------------------------------------------------------- doorbell: read, then judge and write
   cq_db_t db2_q;
   logic [CqW-1:0] db_cq;
-  logic kick_valid, set_fire;
-  assign set_ready_o = state_q == Idle && !db2_valid_q;
-  assign set_fire    = set_valid_i && set_ready_o;
+  // verilator lint_off UNUSEDSIGNAL
+  wrs_t db_wrs;                              // (the doorbell looks at prod and fired)
+  // verilator lint_on UNUSEDSIGNAL
+  dbs_t db_old, dbs_new;
+  logic db_live, db_page, db_range, db_ok, db_arm;
   assign db_cq    = CqW'(db2_q.db.cqn);
-  assign db_live  = db2_q.db.cqn < 24'(NumCq) && valid_q[db_cq];
-  assign db_page  = uar_q[db_cq] == db2_q.uar;
-  assign db_range = (db2_q.db.consumer - cons_q[db_cq]) <= (prod_q[db_cq] - cons_q[db_cq]);
+  assign db_live  = 32'(db2_q.db.cqn) < NumCq && valid_q[db_cq];
+`ifdef RNIC_CUT_CQ_DB_PAGE
+  assign db_page  = 1'b1;
+`else
+  assign db_page  = db_old.uar == db2_q.uar;
+`endif
+  assign db_range = (db2_q.db.consumer - db_old.cons) <= (db_wrs.prod - db_old.cons);
   assign db_ok    = db2_valid_q && db_live && db_page && db_range;
+  assign db_arm   = db_ok && db2_q.db.arm;
   assign db_drop_qpn_o   = db2_valid_q && !db_live;
   assign db_drop_page_o  = db2_valid_q && db_live && !db_page;
   assign db_drop_range_o = db2_valid_q && db_live && db_page && !db_range;
-  assign kick_valid      = db_ok && db2_q.db.arm;
+  always_comb begin
+    dbs_new      = db_old;
+    dbs_new.cons = db2_q.db.consumer;
+    if (db_arm) begin
+      dbs_new.arm  = !db_wrs.fired;
+      dbs_new.only = db2_q.db.solicited_only;
+    end
+    if (set_fire) dbs_new = '{uar: uar_i, arm: 1'b0, only: 1'b0, cons: '0};
+  end
   always_ff @(posedge clk_i) begin
     db2_valid_q <= !rst_i && db_valid_i;
     db2_q       <= db_i;
-    if (db_ok || set_fire) cons_q[set_fire ? idx_i : db_cq] <= set_fire ? '0 : db2_q.db.consumer;
-    if (set_fire || kick_valid) begin
-      arm_q[set_fire ? idx_i : db_cq]  <= set_fire ? 1'b0 : !fired_q[db_cq];
-      only_q[set_fire ? idx_i : db_cq] <= !set_fire && db2_q.db.solicited_only;
-    end
-    if (set_fire) uar_q[idx_i] <= uar_i;
   end
 
-  // Armed queues that may already hold what they wait for.
-  logic chk_valid, chk_ready;
-  logic [CqW-1:0] chk_idx;
-  rnic_pend_set #(.IdxW(CqW), .NumSet(1)) u_check (
-      .clk_i, .rst_i, .set_valid_i(kick_valid), .set_idx_i(db_cq), .clr_valid_i(1'b0), .clr_idx_i('0),
-      .pick_valid_o(chk_valid), .pick_ready_i(chk_ready), .pick_idx_o(chk_idx)
+  logic [CqW-1:0] db_raddr, dbs_waddr, look_idx, cq_q;
+  logic dbs_we;
+  // verilator lint_off UNUSEDSIGNAL
+  dbs_t dbs;                                 // (the page matters to the doorbell alone)
+  // verilator lint_on UNUSEDSIGNAL
+  assign db_raddr  = CqW'(db_i.db.cqn);
+  assign dbs_we    = db_ok || set_fire;
+  assign dbs_waddr = set_fire ? idx_i : db_cq;
+  rnic_ram #(.Width($bits(dbs_t)), .Depth(NumCq)) u_dbs_doorbell (
+      .clk_i, .we_i(dbs_we), .waddr_i(dbs_waddr), .wdata_i(dbs_new), .re_i(1'b1), .raddr_i(db_raddr), .rdata_o(db_old)
   );
+  rnic_ram #(.Width($bits(dbs_t)), .Depth(NumCq)) u_dbs_writer (
+      .clk_i, .we_i(dbs_we), .waddr_i(dbs_waddr), .wdata_i(dbs_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(dbs)
+  );
+  rnic_ram #(.Width($bits(wrs_t)), .Depth(NumCq)) u_wrs_doorbell (
+      .clk_i, .we_i(wrs_we), .waddr_i(wrs_idx), .wdata_i(wrs_new), .re_i(1'b1), .raddr_i(db_raddr), .rdata_o(db_wrs)
+  );
+  rnic_ram #(.Width($bits(wrs_t)), .Depth(NumCq)) u_wrs_writer (
+      .clk_i, .we_i(wrs_we), .waddr_i(wrs_idx), .wdata_i(wrs_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(wrs)
+  );
+  ctx_t ctx;
+  rnic_ram #(.Width($bits(ctx_t)), .Depth(NumCq)) u_ctx (
+      .clk_i, .we_i(set_fire), .waddr_i(idx_i), .wdata_i({log_size_i, eq_i, base_i}), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(ctx)
+  );
+
+  // Queues that were armed: they may already hold what they wait for. Should more be armed than the list holds, all queues are
+  // looked at once: nothing is lost, and nothing is held back.
+  logic chk_valid, chk_take, list_valid, list_ready, scan_q, again_q;
+  logic [CqW-1:0] chk_idx, list_idx, scan_idx_q;
+  // verilator lint_off PINCONNECTEMPTY
+  rnic_fifo #(.Width(CqW), .Depth(4)) u_armed (
+      .clk_i, .rst_i, .in_valid_i(db_arm), .in_ready_o(list_ready), .in_data_i(db_cq),
+      .out_valid_o(list_valid), .out_ready_i(chk_take), .out_data_o(list_idx), .level_o()
+  );
+  // verilator lint_on PINCONNECTEMPTY
+  assign chk_valid = list_valid || scan_q;
+  assign chk_idx   = list_valid ? list_idx : scan_idx_q;
+  always_ff @(posedge clk_i) begin
+    if (chk_take && !list_valid) begin
+      scan_idx_q <= scan_idx_q + CqW'(1);
+      if (scan_idx_q == CqW'(NumCq - 1)) begin
+        scan_idx_q <= '0;
+        scan_q     <= again_q;
+        again_q    <= 1'b0;
+      end
+    end
+`ifndef RNIC_CUT_CQ_ARM_SCAN
+    if (db_arm && !list_ready) begin
+      scan_q  <= 1'b1;
+      again_q <= scan_q;
+    end
+`endif
+    if (rst_i) begin
+      scan_q     <= 1'b0;
+      again_q    <= 1'b0;
+      scan_idx_q <= '0;
+    end
+  end
 
   // ---------------------------------------------------------------- CQE writer
   logic [NumReq-1:0] grant;
   logic [ReqW-1:0] pick;
-  logic take, live, full, armed, sent, wr_start, wr_busy;
+  logic idle_free, take, live, full, wr_start, sent, hit, chk_turn_q;
   cqe_req_t req_q;
-  logic [CqW-1:0] cq_q;
-  logic is_check_q;                          // Decide without a new CQE
-  ctx_t ctx, new_ctx;
   eqe_req_t eqe_q;
   rnic_arb_rr #(.N(NumReq)) u_arb (
       .clk_i, .rst_i, .req_i(req_valid_i), .advance_i(take), .lock_i(1'b0), .grant_o(grant), .idx_o(pick)
   );
-  assign take        = state_q == Idle && |req_valid_i && !set_valid_i;
-  assign req_ready_o = grant & {NumReq{take}};
-  assign chk_ready   = state_q == Idle && !(|req_valid_i) && !set_valid_i;
-  assign new_ctx     = '{log_size: log_size_i, eq: eq_i, base: base_i};
+  assign idle_free   = state_q == ST_IDLE && !set_valid_i;
+  assign chk_take    = idle_free && chk_valid && (chk_turn_q || req_valid_i == '0);
+  assign take        = idle_free && req_valid_i != '0 && !chk_take;
+  assign req_ready_o = take ? grant : '0;
+  // While a queue is being served its words are read again every cycle: what the doorbell changes is seen.
+  assign look_idx    = (state_q != ST_IDLE) ? cq_q : chk_take ? chk_idx : CqW'(req_i[pick].cqn);
 
-  logic [CqW-1:0] ctx_idx;
-  assign ctx_idx = take ? CqW'(req_i[pick].cqn) : chk_idx;
-  rnic_ram #(.Width($bits(ctx_t)), .Depth(NumCq)) u_ctx (
-      .clk_i, .we_i(set_fire), .waddr_i(idx_i), .wdata_i(new_ctx), .re_i(state_q == Idle), .raddr_i(ctx_idx), .rdata_o(ctx)
-  );
-
-  logic [23:0] prod, slot;
-  assign prod  = prod_q[cq_q];
-  assign slot  = prod & ((24'd1 << ctx.log_size) - 24'd1);
-  assign live  = req_q.cqn < 16'(NumCq) && valid_q[cq_q];
-  assign full  = (prod - cons_q[cq_q]) >= (24'd1 << ctx.log_size) || bad_q[cq_q];
-  assign armed = arm_q[cq_q] != fired_q[cq_q];
-  assign wr_start = state_q == Look && !is_check_q && live && !full;
+  logic [23:0] slot;
+  assign slot = wrs.prod & ((24'd1 << ctx.log_size) - 24'd1);
+  assign live = 32'(req_q.cqn) < NumCq && valid_q[cq_q];
+`ifdef RNIC_CUT_CQ_OVERRUN
+  assign full = wrs.bad;
+`else
+  assign full = (wrs.prod - dbs.cons) >= (24'd1 << ctx.log_size) || wrs.bad;
+`endif
+  assign wr_start  = state_q == ST_LOOK && live && !full;
+  assign overrun_o = state_q == ST_LOOK && live && full;
+  assign written_o = sent;
+  // What the armed queue waits for is there, and the driver has not seen it.
+  assign hit = state_q == ST_DECIDE && valid_q[cq_q] && dbs.arm != wrs.fired
+      && (dbs.only ? $signed(wrs.sol - dbs.cons) > 0 : wrs.prod != dbs.cons);
 
   cqe_t cqe;
   always_comb begin
@@ -152,69 +227,68 @@ module rnic_cq
     cqe.grh        = req_q.grh;
     cqe.with_imm   = req_q.with_imm;
     cqe.with_inv   = req_q.with_inv;
-    cqe.phase      = !(1'(prod >> ctx.log_size));
+    cqe.phase      = !(1'(wrs.prod >> ctx.log_size));
     cqe.byte_len   = req_q.byte_len;
     cqe.imm        = req_q.imm;
     cqe.src_qpn    = req_q.src_qpn;
     cqe.vendor_err = req_q.vendor_err;
     cqe.timestamp  = cycles_i;
   end
+  // verilator lint_off PINCONNECTEMPTY
   rnic_entry_wr #(.DataW(DataW)) u_wr (
-      .clk_i, .rst_i, .start_i(wr_start), .busy_o(wr_busy), .addr_i(ctx.base + {35'd0, slot, 5'd0}), .entry_i(cqe), .done_o(sent),
+      .clk_i, .rst_i, .start_i(wr_start), .busy_o(), .addr_i({ctx.base, 6'd0} + {35'd0, slot, 5'd0}), .entry_i(cqe), .done_o(sent),
       .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
   );
-  assign written_o = sent;
-  assign overrun_o = state_q == Look && !is_check_q && live && full;
+  // verilator lint_on PINCONNECTEMPTY
   assign qp_err_valid_o = overrun_o;
   assign qp_err_o       = '{idx: req_q.qp_idx, epoch: req_q.epoch, to_sqe: 1'b0};
-  assign eqe_valid_o    = state_q == Event;
+  assign eqe_valid_o    = state_q == ST_EVENT;
   assign eqe_o          = eqe_q;
 
-  logic unseen;                              // the queue holds what the armed one waits for
-  assign unseen = only_q[cq_q] ? $signed(sol_q[cq_q] - cons_q[cq_q]) > 0 : prod != cons_q[cq_q];
+  always_comb begin
+    wrs_we  = set_fire || sent || overrun_o || hit;
+    wrs_idx = set_fire ? idx_i : cq_q;
+    wrs_new = wrs;
+    if (sent) begin
+      wrs_new.prod = wrs.prod + 24'd1;
+      if (req_q.solicited || req_q.status != WC_STATUS_SUCCESS) wrs_new.sol = wrs.prod + 24'd1;
+    end
+    if (overrun_o) wrs_new.bad = 1'b1;
+    if (hit) wrs_new.fired = dbs.arm;
+    if (set_fire) wrs_new = '0;
+  end
 
   always_ff @(posedge clk_i) begin
     unique case (state_q)
-      Idle: begin
-        if (take) begin
+      ST_IDLE: begin
+        if (chk_take) begin
+          cq_q       <= chk_idx;
+          state_q    <= ST_DECIDE;
+          chk_turn_q <= 1'b0;
+        end else if (take) begin
           req_q      <= req_i[pick];
           cq_q       <= CqW'(req_i[pick].cqn);
-          is_check_q <= 1'b0;
-          state_q    <= Look;
-        end else if (chk_valid && chk_ready) begin
-          cq_q       <= chk_idx;
-          is_check_q <= 1'b1;
-          state_q    <= Decide;
+          state_q    <= ST_LOOK;
+          chk_turn_q <= 1'b1;
         end
       end
-      Look: begin
-        state_q <= Idle;
-        if (live && !full) state_q <= Write;
-        else if (live && !bad_q[cq_q]) begin
-          state_q <= Event;
-          eqe_q   <= '{eqn: 8'd0, event_type: EVENT_TYPE_CQ_ERR, number: 32'(cq_q)};
-        end
+      ST_LOOK: begin
+        state_q <= wr_start ? ST_WRITE : (overrun_o && !wrs.bad) ? ST_EVENT : ST_IDLE;
+        eqe_q   <= '{eqn: 8'd0, event_type: EVENT_TYPE_CQ_ERR, number: 32'(cq_q)};
       end
-      Write: if (sent) state_q <= Decide;
-      Decide: begin
-        state_q <= Idle;
-        if (valid_q[cq_q] && armed && unseen) begin
-          state_q <= Event;
-          eqe_q   <= '{eqn: ctx.eq, event_type: EVENT_TYPE_CQ_COMP, number: 32'(cq_q)};
-        end
+      ST_WRITE: if (sent) state_q <= ST_DECIDE;
+      ST_DECIDE: begin
+        state_q <= hit ? ST_EVENT : ST_IDLE;
+        eqe_q   <= '{eqn: 8'(ctx.eq), event_type: EVENT_TYPE_CQ_COMP, number: 32'(cq_q)};
       end
-      default: if (eqe_ready_i) state_q <= Idle;
+      default: if (eqe_ready_i) state_q <= ST_IDLE;
     endcase
-    if (sent || set_fire) prod_q[set_fire ? idx_i : cq_q] <= set_fire ? '0 : prod + 24'd1;
-    if ((sent && req_q.solicited) || set_fire) sol_q[set_fire ? idx_i : cq_q] <= set_fire ? '0 : prod + 24'd1;
-    if ((state_q == Decide && valid_q[cq_q] && armed && unseen) || set_fire) fired_q[set_fire ? idx_i : cq_q] <= set_fire ? 1'b0 : arm_q[cq_q];
-    if (overrun_o || set_fire) bad_q[set_fire ? idx_i : cq_q] <= !set_fire;
-    if (set_fire) valid_q[idx_i] <= 1'b1;
-    if (clr_i) valid_q[idx_i] <= 1'b0;
+    if (set_fire || clr_i) valid_q[idx_i] <= set_fire;
     if (rst_i) begin
-      state_q <= Idle;
-      valid_q <= '0;
+      state_q    <= ST_IDLE;
+      valid_q    <= '0;
+      chk_turn_q <= 1'b0;
     end
+    if (!rst_i) a_set_or_clear : assert (!(set_valid_i && clr_i));
   end
-  always_ff @(posedge clk_i) if (!rst_i && wr_start) a_writer_free : assert (!wr_busy);
 endmodule

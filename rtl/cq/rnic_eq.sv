@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event queues: writes EQEs and raises the MSI-X vector of an armed queue.
-// Contract: events are taken round robin, one at a time; an event for a queue that does not exist is taken and dropped. A full queue
-// loses the event and says so (overrun_o, a fatal condition). The interrupt is asked for after the EQE was accepted by
-// the write service. A doorbell moves the consumer index (not beyond the producer) and may arm; with entries unseen it
-// fires at once.
+// Event queues: writes EQEs and raises the MSI-X vector of an armed queue (queue n: vector n).
+// Contract: events are taken round robin, one at a time; an event for a queue that does not exist is taken and forgotten. A full queue
+// loses the event and says so (overrun_o beside overrun_eq_o: a fatal condition), but holds nobody up. The interrupt is asked for
+// after the EQE was accepted by the write service. A doorbell moves the consumer index (not beyond the producer, else it is
+// ignored) and may arm; with entries unseen it fires at once. idle_o: no EQE is under way.
 module rnic_eq
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
 #(
     parameter int unsigned DataW = 64,
-    parameter int unsigned NumReq = 6
+    parameter int unsigned NumReq = 6,
+    localparam int unsigned EqW = $clog2(NUM_EQ)
 ) (
     input  logic clk_i,
     input  logic rst_i,
     input  logic [63:0] cycles_i,
+    // commands
     input  logic set_i,
     input  logic clr_i,
-    input  logic [$clog2(NUM_EQ)-1:0] idx_i,
+    input  logic [EqW-1:0] idx_i,
     input  logic [4:0] log_size_i,
-    input  logic [63:0] base_i,
+    input  logic [57:0] base_i,              // bits 63:6 of the address
     output logic [NUM_EQ-1:0] valid_o,
+    output logic idle_o,
+    // doorbell
     input  logic db_valid_i,
-    // (reserved bits)
     // verilator lint_off UNUSEDSIGNAL
-    input  db_eq_t db_i,
+    input  db_eq_t db_i,                     // (reserved bits)
     // verilator lint_on UNUSEDSIGNAL
+    // events
     input  logic [NumReq-1:0] req_valid_i,
     output logic [NumReq-1:0] req_ready_o,
     input  eqe_req_t [NumReq-1:0] req_i,
@@ -37,65 +41,76 @@ module rnic_eq
     input  logic msix_ready_i,
     output logic [7:0] msix_vec_o,
     output logic written_o,
-    output logic overrun_o
+    output logic overrun_o,
+    output logic [EqW-1:0] overrun_eq_o
 );
-  localparam int unsigned EqW = $clog2(NUM_EQ);
   localparam int unsigned ReqW = (NumReq > 1) ? $clog2(NumReq) : 1;
-  logic [NUM_EQ-1:0] valid_q, armed_q, fire_q;
-  logic [63:0] base_q[NUM_EQ];
+  localparam int unsigned NumArb = 1 << ReqW;  // a power of two: the arbiter then needs no remainder
+  logic [NUM_EQ-1:0] valid_q, armed_q, fire_q;   // fire_q: the vector waits to be raised
+  logic [57:0] base_q[NUM_EQ];
   logic [4:0] log_q[NUM_EQ];
   logic [23:0] prod_q[NUM_EQ], cons_q[NUM_EQ];
   assign valid_o = valid_q;
 
-  logic [NumReq-1:0] grant;
+  // ---------------------------------------------------------------- EQE writer
+  // verilator lint_off UNUSEDSIGNAL
+  logic [NumArb-1:0] grant;                  // (of clients that exist)
+  // verilator lint_on UNUSEDSIGNAL
   logic [ReqW-1:0] pick;
-  logic busy, start, start_ok, full, exists;
+  logic busy, take, start, full, exists, sent;
   logic [EqW-1:0] eq, eq_q;
-  assign eq     = EqW'(req_i[pick].eqn);
-  assign exists = req_i[pick].eqn < 8'(NUM_EQ) && valid_q[eq];
+  eqe_req_t req;
+  assign req    = (32'(pick) < NumReq) ? req_i[pick] : '0;
+  assign eq     = EqW'(req.eqn);
+  assign exists = 32'(req.eqn) < NUM_EQ && valid_q[eq];
+`ifdef RNIC_CUT_EQ_OVERRUN
+  assign full   = 1'b0;
+`else
   assign full   = (prod_q[eq] - cons_q[eq]) >= (24'd1 << log_q[eq]);
-  assign start  = |req_valid_i && !busy;
-  assign start_ok = start && exists && !full;
-  rnic_arb_rr #(.N(NumReq)) u_arb (
-      .clk_i, .rst_i, .req_i(req_valid_i), .advance_i(start), .lock_i(1'b0), .grant_o(grant), .idx_o(pick)
+`endif
+  assign take   = req_valid_i != '0 && !busy;
+  assign start  = take && exists && !full;
+  rnic_arb_rr #(.N(NumArb)) u_arb (
+      .clk_i, .rst_i, .req_i(NumArb'(req_valid_i)), .advance_i(take), .lock_i(1'b0), .grant_o(grant), .idx_o(pick)
   );
-  assign req_ready_o = grant & {NumReq{!busy}};
-  assign overrun_o   = start && exists && full;
+  assign req_ready_o  = take ? NumReq'(grant) : '0;
+  assign overrun_o    = take && exists && full;
+  assign overrun_eq_o = eq;
+  assign idle_o       = !busy;
+  assign written_o    = sent;
 
   eqe_t eqe;
-  always_comb begin
-    eqe           = '0;
-    eqe.event_    = req_i[pick].event_type;
-    eqe.phase     = !(1'(prod_q[eq] >> log_q[eq]));
-    eqe.number    = req_i[pick].number;
-    eqe.timestamp = cycles_i;
-  end
   logic [23:0] slot;
   assign slot = prod_q[eq] & ((24'd1 << log_q[eq]) - 24'd1);
-  logic sent;
+  always_comb begin
+    eqe           = '0;
+    eqe.event_    = req.event_type;
+    eqe.phase     = !(1'(prod_q[eq] >> log_q[eq]));
+    eqe.number    = req.number;
+    eqe.timestamp = cycles_i;
+  end
   rnic_entry_wr #(.DataW(DataW)) u_wr (
-      .clk_i, .rst_i, .start_i(start_ok), .busy_o(busy), .addr_i(base_q[eq] + {35'd0, slot, 5'd0}), .entry_i(eqe), .done_o(sent),
+      .clk_i, .rst_i, .start_i(start), .busy_o(busy), .addr_i({base_q[eq], 6'd0} + {35'd0, slot, 5'd0}), .entry_i(eqe), .done_o(sent),
       .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
   );
-  assign written_o = sent;
 
-  // interrupts
-  logic [EqW-1:0] fire_idx;
-  always_comb begin
-    fire_idx = '0;
-    for (int unsigned i = NUM_EQ; i > 0; i--) if (fire_q[i-1]) fire_idx = EqW'(i - 1);
-  end
-  assign msix_valid_o = |fire_q;
-  assign msix_vec_o   = 8'(fire_idx);
-
-  logic [EqW-1:0] db_eq;
-  logic db_ok;
-  assign db_eq = EqW'(db_i.eqn);
-  assign db_ok = db_valid_i && db_i.eqn < 8'(NUM_EQ) && valid_q[db_eq] && (db_i.consumer - cons_q[db_eq]) <= (prod_q[db_eq] - cons_q[db_eq]);
+  // ---------------------------------------------------------------- interrupts and doorbell
+  logic [EqW-1:0] vec_q, db_eq;
+  logic vec_valid_q, db_ok;
+  assign msix_valid_o = vec_valid_q;
+  assign msix_vec_o   = 8'(vec_q);
+  assign db_eq        = EqW'(db_i.eqn);
+  assign db_ok        = db_valid_i && 32'(db_i.eqn) < NUM_EQ && valid_q[db_eq]
+      && (db_i.consumer - cons_q[db_eq]) <= (prod_q[db_eq] - cons_q[db_eq]);
 
   always_ff @(posedge clk_i) begin
+    // A vector that was offered stays until it is taken.
+    if (!vec_valid_q || msix_ready_i) begin
+      vec_valid_q <= fire_q != '0;
+      for (int unsigned i = NUM_EQ; i > 0; i--) if (fire_q[i-1]) vec_q <= EqW'(i - 1);
+      for (int unsigned i = 0; i < NUM_EQ; i++) if (fire_q[i] && (fire_q & ((NUM_EQ'(1) << i) - NUM_EQ'(1))) == '0) fire_q[i] <= 1'b0;
+    end
     if (start) eq_q <= eq;
-    if (msix_valid_o && msix_ready_i) fire_q[fire_idx] <= 1'b0;
     if (db_ok) begin
       cons_q[db_eq] <= db_i.consumer;
       if (db_i.arm) begin
@@ -106,8 +121,8 @@ module rnic_eq
     if (sent) begin
       prod_q[eq_q] <= prod_q[eq_q] + 24'd1;
       if (armed_q[eq_q] || (db_ok && db_eq == eq_q && db_i.arm)) begin
-        fire_q[eq_q]  <= 1'b1;
         armed_q[eq_q] <= 1'b0;
+        fire_q[eq_q]  <= 1'b1;
       end
     end
     if (set_i) begin
@@ -121,9 +136,11 @@ module rnic_eq
     end
     if (clr_i) valid_q[idx_i] <= 1'b0;
     if (rst_i) begin
-      valid_q <= '0;
-      armed_q <= '0;
-      fire_q  <= '0;
+      valid_q     <= '0;
+      armed_q     <= '0;
+      fire_q      <= '0;
+      vec_valid_q <= 1'b0;
     end
+    if (!rst_i && set_i) a_set_when_idle : assert (!busy || eq_q != idx_i);
   end
 endmodule

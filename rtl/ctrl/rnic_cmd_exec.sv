@@ -1,343 +1,270 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command executor: decodes one command at a time, does what concerns PDs, regions, CQs, event queues and the port itself, hands QP commands on,
-// and makes the completion.
-// Contract: commands complete in the order given. A refused command changes nothing. Every wait is bounded: QP commands by their own
-// contract, a drain by DrainCycles, after which the device is fatal (drain_timeout_o) and the command ends with FATAL.
+// Command executor: judges a command, does it or lets the QP engine do it, and hands its completion over.
+// Contract: one command at a time, in ring order; the fetch of the next ones and the writing of the completion before go on beside it.
+// A refused command changes nothing. Destroying a region or a CQ makes it unusable first, then waits for one barrier
+// through the engines, then completes. Every wait on others is bounded: a barrier by 2^DrainLog cycles, a QP command by four times
+// that, both by 4096 cycles once the device is fatal; a wait that ends so completes with FATAL and pulses timeout_o.
+// A command that is under way when the ring is restarted is done, but its completion is not written.
 module rnic_cmd_exec
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
 #(
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumMr = 1024,
-    parameter int unsigned DrainCycles = 1 << 22,
-    localparam int unsigned PdW = $clog2(NUM_PD),
+    parameter int unsigned DrainLog = 22,
     localparam int unsigned CqW = $clog2(NumCq),
     localparam int unsigned MrW = $clog2(NumMr),
     localparam int unsigned EqW = $clog2(NUM_EQ)
 ) (
     input  logic clk_i,
     input  logic rst_i,
+    input  logic restart_i,
     input  logic fatal_i,
+    output logic timeout_o,
     input  logic cmd_valid_i,
     output logic cmd_ready_o,
     input  logic [511:0] cmd_i,
+    output logic [511:0] cmd_o,              // the one under way
     output logic cpl_valid_o,
     input  logic cpl_ready_i,
     output cmd_completion_t cpl_o,
-    output logic refused_o,
-    output logic ok_o,
     // QP commands
     output logic qp_cmd_valid_o,
     input  logic qp_cmd_ready_i,
-    output cmd_qp_t qp_cmd_o,
     input  logic qp_cpl_valid_i,
     output logic qp_cpl_ready_o,
     input  qp_cpl_t qp_cpl_i,
-    // objects
+    output logic drain_req_o,
+    input  logic drain_ack_i,
+    // what exists; the views of one object are those of cmd_o's handle
     output logic [NUM_PD-1:0] pd_valid_o,
+    input  logic [NumCq-1:0] cq_valid_i,
+    input  logic [NUM_EQ-1:0] eq_valid_i,
+    input  logic ask_ok_i,
     input  logic pd_used_i,
     input  logic cq_used_i,
-    output logic [15:0] ask_pd_o,
-    output logic [15:0] ask_cq_o,
-    output logic ref_mr_valid_o,
-    output logic ref_mr_inc_o,
-    output logic [15:0] ref_mr_pd_o,
-    input  logic [NumCq-1:0] cq_valid_i,
+    input  logic mr_valid_i,
+    input  logic [7:0] mr_key_i,
+    input  logic [15:0] mr_pd_i,
+    input  logic gid_ok_i,
+    // what is done to the tables, with the parameters of cmd_o
+    output logic mr_set_o,
+    output logic mr_clr_o,
+    output logic [MrW-1:0] mr_idx_o,
+    output logic mr_ref_o,                   // a region begins (mr_ref_inc_o) or ceases to use a PD
+    output logic mr_ref_inc_o,
+    output logic [15:0] mr_ref_pd_o,
     output logic cq_set_valid_o,
     input  logic cq_set_ready_i,
     output logic cq_clr_o,
     output logic [CqW-1:0] cq_idx_o,
-    output cmd_cq_t cq_cmd_o,
-    input  logic [NUM_EQ-1:0] eq_valid_i,
+    input  logic cq_idle_i,
     output logic eq_set_o,
     output logic eq_clr_o,
-    output logic [EqW-1:0] eq_idx_o,
-    output cmd_eq_t eq_cmd_o,
-    output logic mr_set_o,
-    output logic mr_clr_o,
-    output logic [MrW-1:0] mr_idx_o,
-    output cmd_mr_t mr_cmd_o,
-    input  logic mr_look_valid_i,
-    input  logic [7:0] mr_look_key_i,
-    input  logic [15:0] mr_look_pd_i,
-    // port
+    input  logic eq_idle_i,
     output logic set_port_o,
     output logic set_gid_o,
     output logic set_pkey_o,
-    input  logic gid_ok_i,
-    output logic [511:0] cmd_o,              // the command under way, for whoever reads its fields
-    // queries
     output logic query_start_o,
-    output logic query_counters_o,
-    input  logic query_done_i,
-    output logic drain_req_o,
-    input  logic drain_ack_i,
-    output logic drain_timeout_o
+    input  logic query_done_i
 );
+  localparam int unsigned PdW = $clog2(NUM_PD);
+  localparam int unsigned WaitW = DrainLog + 3;
+  localparam int unsigned GraceLog = (DrainLog < 12) ? DrainLog : 12;
+
   typedef enum logic [3:0] {
-    Idle,      // no command
-    Decode,    // the command is registered: judge and dispatch
-    Scan,      // look for a free entry, one a cycle
-    Refs,      // the reference counts answer in the next cycle
-    Destroy,   // used?
-    CqSet,     // the CQ writer takes the new context
-    QpGo,      // the QP block takes the command
-    QpWait,    // and answers
-    Query,     // results go out
-    Drain,     // barrier after a deregistration
-    Done       // completion is offered
+    ST_IDLE,      // no command
+    ST_CHECK,     // tables are looked up
+    ST_ACT,       // judged: done now, or begun
+    ST_CQ_SET,    // the CQ block takes a new queue when it is idle
+    ST_QP_SEND,   // command is offered to the QP engine
+    ST_QP_WAIT,   // QP engine works
+    ST_QUERY,     // result is written
+    ST_DRAIN,     // barrier through the engines
+    ST_CQ_SETTLE, // what the CQ block had taken goes out
+    ST_EQ_SETTLE, // what the EQ block had taken goes out
+    ST_CPL        // completion is offered
   } state_e;
   state_e state_q;
   logic [511:0] cmd_q;
-  // (of each layout, only the fields that are judged here)
   // verilator lint_off UNUSEDSIGNAL
-  cmd_header_t h;
-  cmd_port_t c_port;
-  cmd_out_t c_out;
+  cmd_header_t hdr;                          // (the parameters are read where they are used)
+  cmd_mr_t mr;
+  cmd_cq_t cq;
   // verilator lint_on UNUSEDSIGNAL
-  cmd_mr_t c_mr;
-  cmd_cq_t c_cq;
-  cmd_eq_t c_eq;
-  assign h      = cmd_header_t'(cmd_q);
-  assign c_port = cmd_port_t'(cmd_q);
-  assign c_out  = cmd_out_t'(cmd_q);
-  assign c_mr   = cmd_mr_t'(cmd_q);
-  assign c_cq   = cmd_cq_t'(cmd_q);
-  assign c_eq   = cmd_eq_t'(cmd_q);
-  assign cmd_o  = cmd_q;
+  assign hdr   = cmd_q;
+  assign mr    = cmd_q;
+  assign cq    = cmd_q;
+  assign cmd_o = cmd_q;
+  assign cmd_ready_o = state_q == ST_IDLE;
 
-  logic [NUM_PD-1:0] pd_q;
-  assign pd_valid_o = pd_q;
-  // Search pointers go round, so that a handle is not used again at once.
-  logic [PdW-1:0] pd_ptr_q;
-  logic [CqW-1:0] cq_ptr_q;
-  logic [MrW-1:0] mr_ptr_q;
-  logic [16:0] steps_q;
-  logic [31:0] exec_q, drain_cnt_q;
-  cmd_completion_t cpl_q;
+  // ---------------------------------------------------------------- free numbers, and what refers to an event queue
+  logic pd_free, cq_free, mr_free, pd_make, pd_free_put, cq_put, mr_put;
+  logic [PdW-1:0] pd_new, pd_idx;
+  logic [CqW-1:0] cq_new, cq_idx;
+  logic [MrW-1:0] mr_new, mr_idx;
+  logic [NUM_PD-1:0] pd_valid_q;
+  assign pd_valid_o = pd_valid_q;
+  assign pd_idx     = pd_make ? pd_new : PdW'(hdr.handle);
+  assign cq_idx     = CqW'(hdr.handle);
+  assign mr_idx     = MrW'(hdr.handle >> 8);
+  rnic_free_list #(.N(NUM_PD)) u_pd_free (
+      .clk_i, .rst_i, .valid_o(pd_free), .idx_o(pd_new), .take_i(pd_make), .put_i(pd_free_put), .put_idx_i(PdW'(hdr.handle))
+  );
+  rnic_free_list #(.N(NumCq)) u_cq_free (
+      .clk_i, .rst_i, .valid_o(cq_free), .idx_o(cq_new), .take_i(cq_set_valid_o && cq_set_ready_i), .put_i(cq_put), .put_idx_i(cq_idx)
+  );
+  rnic_free_list #(.N(NumMr), .First(1)) u_mr_free (
+      .clk_i, .rst_i, .valid_o(mr_free), .idx_o(mr_new), .take_i(mr_set_o), .put_i(mr_put), .put_idx_i(mr_idx)
+  );
+  logic [EqW-1:0] cq_eq;                     // event queue of the CQ named by the handle
+  logic [CqW:0] eq_ref_q[NUM_EQ];
+  logic [NUM_EQ-1:0] eq_used;
+  rnic_ram #(.Width(EqW), .Depth(NumCq)) u_cq_eq (
+      .clk_i, .we_i(cq_set_valid_o && cq_set_ready_i), .waddr_i(cq_new), .wdata_i(EqW'(cq.eq)), .re_i(1'b1), .raddr_i(cq_idx), .rdata_o(cq_eq)
+  );
+  always_comb for (int unsigned i = 0; i < NUM_EQ; i++) eq_used[i] = eq_ref_q[i] != '0;
 
-  logic is_qp, is_query, is_create, out_aligned;
-  logic [63:0] mr_end_va, mr_end_host;
-  assign is_qp    = h.opcode[7:4] == 4'h4;
-  assign is_query = h.opcode == CMD_OPCODE_QUERY_DEVICE || h.opcode == CMD_OPCODE_QUERY_COUNTERS;
-  assign is_create = h.opcode == CMD_OPCODE_CREATE_PD || h.opcode == CMD_OPCODE_CREATE_MR || h.opcode == CMD_OPCODE_CREATE_CQ;
-  assign out_aligned = c_out.out_addr[5:0] == '0;
-  assign mr_end_va   = c_mr.va + c_mr.length - 64'd1;
-  assign mr_end_host = c_mr.host_addr + c_mr.length - 64'd1;
+  cmd_status_e status;
+  logic [31:0] detail;
+  rnic_cmd_check #(.NumCq(NumCq), .NumMr(NumMr)) u_check (
+      .clk_i, .cmd_i(cmd_q), .fatal_i, .pd_valid_i(pd_valid_q), .cq_valid_i, .eq_valid_i, .eq_used_i(eq_used),
+      .pd_used_i, .cq_used_i, .mr_valid_i, .mr_key_i, .pd_free_i(pd_free), .cq_free_i(cq_free), .mr_free_i(mr_free), .gid_ok_i,
+      .status_o(status), .detail_o(detail)
+  );
 
-  // ---------------------------------------------------------------- judgement of everything but QP commands
-  cmd_status_e verdict;
-  logic [31:0] verdict_detail;
-  logic writes_remote;
-  assign writes_remote = c_mr.access[ACCESS_REMOTE_WRITE] || c_mr.access[ACCESS_REMOTE_ATOMIC];
+  // ---------------------------------------------------------------- what is done
+  logic act;
+  assign act            = state_q == ST_ACT && status == CMD_STATUS_OK;
+  assign pd_make        = act && hdr.opcode == CMD_OPCODE_CREATE_PD;
+  assign pd_free_put    = act && hdr.opcode == CMD_OPCODE_DESTROY_PD;
+  assign mr_set_o       = act && hdr.opcode == CMD_OPCODE_CREATE_MR;
+  assign mr_clr_o       = act && hdr.opcode == CMD_OPCODE_DESTROY_MR;
+  assign mr_idx_o       = (hdr.opcode == CMD_OPCODE_CREATE_MR) ? mr_new : mr_idx;
+  assign mr_ref_o       = mr_set_o || mr_clr_o;
+  assign mr_ref_inc_o   = mr_set_o;
+  assign mr_ref_pd_o    = mr_set_o ? mr.pd : mr_pd_i;
+  assign cq_set_valid_o = state_q == ST_CQ_SET;
+  assign cq_clr_o       = act && hdr.opcode == CMD_OPCODE_DESTROY_CQ;
+  assign cq_idx_o       = (hdr.opcode == CMD_OPCODE_CREATE_CQ) ? cq_new : cq_idx;
+  assign eq_set_o       = act && hdr.opcode == CMD_OPCODE_CREATE_EQ;
+  assign eq_clr_o       = act && hdr.opcode == CMD_OPCODE_DESTROY_EQ;
+  assign set_port_o     = act && hdr.opcode == CMD_OPCODE_SET_PORT;
+  assign set_gid_o      = act && hdr.opcode == CMD_OPCODE_SET_GID;
+  assign set_pkey_o     = act && hdr.opcode == CMD_OPCODE_SET_PKEY;
+  assign query_start_o  = act && (hdr.opcode == CMD_OPCODE_QUERY_DEVICE || hdr.opcode == CMD_OPCODE_QUERY_COUNTERS);
+  assign qp_cmd_valid_o = state_q == ST_QP_SEND;
+  assign qp_cpl_ready_o = state_q == ST_QP_WAIT || fatal_i;   // one that comes too late is thrown away
+
+  // A number is free again when nothing of its old object can happen any more.
+  logic settled;
+  assign settled = state_q == ST_EQ_SETTLE && eq_idle_i;
+  assign cq_put  = settled && hdr.opcode == CMD_OPCODE_DESTROY_CQ;
+  assign mr_put  = state_q == ST_DRAIN && drain_req_o && drain_ack_i && hdr.opcode == CMD_OPCODE_DESTROY_MR;
+
+  // ---------------------------------------------------------------- bounds
+  logic [WaitW-1:0] wait_q;
+  logic fatal_seen_q, waits, expired, gone_q;   // gone_q: the command belongs to a ring that was restarted
+  assign waits     = state_q == ST_QP_SEND || state_q == ST_QP_WAIT || state_q == ST_DRAIN;
+  assign expired   = waits && fatal_i == fatal_seen_q
+      && (fatal_i ? wait_q[GraceLog] : (state_q == ST_DRAIN) ? wait_q[DrainLog] : wait_q[DrainLog+2]);
+  assign timeout_o = expired;
+
+  cmd_completion_t res_q;
+  logic [31:0] cycles_q;
+  assign cpl_valid_o = state_q == ST_CPL && !gone_q;
   always_comb begin
-    verdict        = CMD_STATUS_OK;
-    verdict_detail = '0;
-    if (fatal_i) verdict = CMD_STATUS_FATAL;
-    else if (!cmd_known(h.opcode)) verdict = CMD_STATUS_BAD_OPCODE;
-    else if ((cmd_q & cmd_rsvd_mask(h.opcode)) != '0) verdict = CMD_STATUS_RESERVED_SET;
-    else
-      unique case (h.opcode)
-        CMD_OPCODE_QUERY_DEVICE, CMD_OPCODE_QUERY_COUNTERS: if (!out_aligned) bad(32'd56);
-        CMD_OPCODE_SET_PORT:
-        if (h.handle == '0 || h.handle > 32'(NUM_PORTS)) verdict = CMD_STATUS_BAD_HANDLE;
-        else if (c_port.mac == '0 || c_port.mac[0]) bad(32'd8);
-        else if (c_port.mtu < 8'(MTU_256) || c_port.mtu > 8'(MTU_4096)) bad(32'd14);
-        CMD_OPCODE_SET_GID:
-        if (h.handle >= 32'(NUM_GID)) verdict = CMD_STATUS_BAD_HANDLE;
-        else if (!gid_ok_i) verdict = CMD_STATUS_UNSUPPORTED;
-        CMD_OPCODE_SET_PKEY: if (h.handle >= 32'(NUM_PKEY)) verdict = CMD_STATUS_BAD_HANDLE;
-        CMD_OPCODE_DESTROY_PD: if (h.handle >= 32'(NUM_PD) || !pd_q[PdW'(h.handle)]) verdict = CMD_STATUS_BAD_HANDLE;
-        CMD_OPCODE_CREATE_MR:
-        if (c_mr.pd >= 16'(NUM_PD) || !pd_q[PdW'(c_mr.pd)]) verdict = CMD_STATUS_BAD_HANDLE;
-        else if (c_mr.access[7:4] != '0 || (writes_remote && !c_mr.access[ACCESS_LOCAL_WRITE])) bad(32'd10);
-        else if (c_mr.length == '0 || c_mr.length > (64'd1 << 48)) bad(32'd24);
-        else if (mr_end_va < c_mr.va) bad(32'd16);
-        else if (mr_end_host < c_mr.host_addr) bad(32'd32);
-        CMD_OPCODE_DESTROY_MR:
-        if (h.handle[31:8] >= 24'(NumMr) || !mr_look_valid_i || mr_look_key_i != h.handle[7:0]) verdict = CMD_STATUS_BAD_HANDLE;
-        CMD_OPCODE_CREATE_CQ:
-        if (c_cq.log_size == '0 || c_cq.log_size > 8'd16) bad(32'd8);
-        else if (c_cq.eq >= 8'(NUM_EQ) || !eq_valid_i[EqW'(c_cq.eq)]) bad(32'd9);
-        else if (c_cq.uar >= 8'(NUM_UAR)) bad(32'd10);
-        else if (c_cq.base[5:0] != '0) bad(32'd16);
-        CMD_OPCODE_DESTROY_CQ: if (h.handle >= 32'(NumCq) || !cq_valid_i[CqW'(h.handle)]) verdict = CMD_STATUS_BAD_HANDLE;
-        CMD_OPCODE_CREATE_EQ:
-        if (h.handle >= 32'(NUM_EQ)) verdict = CMD_STATUS_BAD_HANDLE;
-        else if (eq_valid_i[EqW'(h.handle)]) verdict = CMD_STATUS_IN_USE;
-        else if (c_eq.log_size == '0 || c_eq.log_size > 8'd16) bad(32'd8);
-        else if (c_eq.base[5:0] != '0) bad(32'd16);
-        CMD_OPCODE_DESTROY_EQ: if (h.handle >= 32'(NUM_EQ) || !eq_valid_i[EqW'(h.handle)]) verdict = CMD_STATUS_BAD_HANDLE;
-        default: ;
-      endcase
+    cpl_o             = res_q;
+    cpl_o.exec_cycles = cycles_q;
   end
-  function automatic void bad(logic [31:0] offset);
-    verdict        = CMD_STATUS_BAD_PARAM;
-    verdict_detail = offset;
-  endfunction
-
-  logic go, free_here, give_up;
-  logic [CqW-1:0] cq_next;
-  assign go = state_q == Decode && verdict == CMD_STATUS_OK;
-  always_comb begin
-    unique case (h.opcode)
-      CMD_OPCODE_CREATE_PD: begin
-        free_here = !pd_q[pd_ptr_q] && pd_ptr_q != '0;
-        give_up   = steps_q == 17'(NUM_PD);
-      end
-      CMD_OPCODE_CREATE_CQ: begin
-        free_here = !cq_valid_i[cq_ptr_q];
-        give_up   = steps_q == 17'(NumCq);
-      end
-      default: begin
-        free_here = !mr_look_valid_i && mr_ptr_q != '0;
-        give_up   = steps_q == 17'(NumMr);
-      end
-    endcase
-  end
-  logic take_entry, destroy_now, used;
-  assign take_entry  = state_q == Scan && free_here;
-  assign used        = (h.opcode == CMD_OPCODE_DESTROY_PD) ? pd_used_i : (h.opcode == CMD_OPCODE_DESTROY_CQ) ? cq_used_i : 1'b0;
-  assign destroy_now = state_q == Destroy && !used;
-  assign cq_next     = cq_ptr_q;
-
-  assign ask_pd_o       = h.handle[15:0];
-  assign ask_cq_o       = h.handle[15:0];
-  assign mr_idx_o       = (h.opcode == CMD_OPCODE_CREATE_MR) ? mr_ptr_q : MrW'(h.handle >> 8);
-  assign mr_cmd_o       = c_mr;
-  assign mr_set_o       = take_entry && h.opcode == CMD_OPCODE_CREATE_MR;
-  assign mr_clr_o       = destroy_now && h.opcode == CMD_OPCODE_DESTROY_MR;
-  assign ref_mr_valid_o = mr_set_o || mr_clr_o;
-  assign ref_mr_inc_o   = mr_set_o;
-  assign ref_mr_pd_o    = mr_set_o ? c_mr.pd : mr_look_pd_i;
-  assign cq_set_valid_o = state_q == CqSet;
-  assign cq_clr_o       = destroy_now && h.opcode == CMD_OPCODE_DESTROY_CQ;
-  assign cq_idx_o       = (h.opcode == CMD_OPCODE_CREATE_CQ) ? cq_next : CqW'(h.handle);
-  assign cq_cmd_o       = c_cq;
-  assign eq_set_o       = go && h.opcode == CMD_OPCODE_CREATE_EQ;
-  assign eq_clr_o       = go && h.opcode == CMD_OPCODE_DESTROY_EQ;
-  assign eq_idx_o       = EqW'(h.handle);
-  assign eq_cmd_o       = c_eq;
-  assign set_port_o     = go && h.opcode == CMD_OPCODE_SET_PORT;
-  assign set_gid_o      = go && h.opcode == CMD_OPCODE_SET_GID;
-  assign set_pkey_o     = go && h.opcode == CMD_OPCODE_SET_PKEY;
-  assign query_start_o    = go && is_query;
-  assign query_counters_o = h.opcode == CMD_OPCODE_QUERY_COUNTERS;
-  assign qp_cmd_valid_o   = state_q == QpGo;
-  assign qp_cmd_o         = cmd_qp_t'(cmd_q);
-  assign qp_cpl_ready_o   = state_q == QpWait;
-  assign drain_req_o      = state_q == Drain;
-  assign drain_timeout_o  = state_q == Drain && drain_cnt_q == 32'(DrainCycles);
-  assign cmd_ready_o      = state_q == Idle;
-  assign cpl_valid_o      = state_q == Done;
-  always_comb begin
-    cpl_o             = cpl_q;
-    cpl_o.exec_cycles = exec_q;
-  end
-  assign ok_o      = cpl_valid_o && cpl_ready_i && cpl_q.status == CMD_STATUS_OK;
-  assign refused_o = cpl_valid_o && cpl_ready_i && cpl_q.status != CMD_STATUS_OK;
 
   always_ff @(posedge clk_i) begin
-    exec_q      <= exec_q + 32'd1;
-    drain_cnt_q <= (state_q == Drain) ? drain_cnt_q + 32'd1 : '0;
+    cycles_q     <= cycles_q + 32'd1;
+    fatal_seen_q <= fatal_i;
+    wait_q       <= (!waits || fatal_i != fatal_seen_q) ? '0 : wait_q + WaitW'(1);
+    if (restart_i && state_q != ST_IDLE) gone_q <= 1'b1;
     unique case (state_q)
-      Idle:
-      if (cmd_valid_i) begin
-        cmd_q   <= cmd_i;
-        exec_q  <= '0;
-        state_q <= Decode;
+      ST_IDLE: begin
+        gone_q <= 1'b0;
+        if (cmd_valid_i && !restart_i) begin
+          cmd_q   <= cmd_i;
+          state_q <= ST_CHECK;
+        end
       end
-      Decode: begin
-        cpl_q        <= '0;
-        cpl_q.tag    <= h.tag;
-        cpl_q.opcode <= h.opcode;
-        cpl_q.status <= verdict;
-        cpl_q.detail <= verdict_detail;
-        cpl_q.handle <= (verdict == CMD_STATUS_OK) ? h.handle : '0;
-        steps_q      <= '0;
-        if (verdict != CMD_STATUS_OK) state_q <= Done;
-        else if (is_qp) state_q <= QpGo;
-        else if (is_query) state_q <= Query;
-        else if (is_create) state_q <= Scan;
-        else if (h.opcode == CMD_OPCODE_DESTROY_PD || h.opcode == CMD_OPCODE_DESTROY_CQ || h.opcode == CMD_OPCODE_DESTROY_MR) state_q <= Refs;
-        else state_q <= Done;
+      ST_CHECK: begin
+        cycles_q <= '0;
+        // Reference counts must not be looked up while one is being updated.
+        if (ask_ok_i) state_q <= ST_ACT;
       end
-      Scan: begin
-        steps_q <= steps_q + 17'd1;
-        if (free_here) begin
-          state_q <= Done;
-          unique case (h.opcode)
-            CMD_OPCODE_CREATE_PD: begin
-              pd_q[pd_ptr_q] <= 1'b1;
-              cpl_q.handle   <= 32'(pd_ptr_q);
-              pd_ptr_q       <= pd_ptr_q + PdW'(1);
-            end
+      ST_ACT: begin
+        res_q        <= '0;
+        res_q.tag    <= hdr.tag;
+        res_q.opcode <= hdr.opcode;
+        res_q.status <= status;
+        res_q.detail <= detail;
+        state_q      <= ST_CPL;
+        if (act) begin
+          res_q.handle <= hdr.handle;
+          unique case (hdr.opcode)
+            CMD_OPCODE_CREATE_PD: res_q.handle <= 32'(pd_new);
+            CMD_OPCODE_CREATE_MR: res_q.handle <= {24'(mr_new), mr.key};
             CMD_OPCODE_CREATE_CQ: begin
-              cpl_q.handle <= 32'(cq_ptr_q);
-              state_q      <= CqSet;
+              res_q.handle <= 32'(cq_new);
+              state_q      <= ST_CQ_SET;
             end
-            default: begin
-              cpl_q.handle <= {24'(mr_ptr_q), c_mr.key};
-              mr_ptr_q     <= mr_ptr_q + MrW'(1);
-            end
+            CMD_OPCODE_DESTROY_MR, CMD_OPCODE_DESTROY_CQ: state_q <= ST_DRAIN;
+            CMD_OPCODE_DESTROY_EQ: state_q <= ST_EQ_SETTLE;
+            CMD_OPCODE_QUERY_DEVICE, CMD_OPCODE_QUERY_COUNTERS: state_q <= ST_QUERY;
+            CMD_OPCODE_CREATE_QP, CMD_OPCODE_INSTALL_QP, CMD_OPCODE_MODIFY_QP, CMD_OPCODE_DESTROY_QP, CMD_OPCODE_QUERY_QP, CMD_OPCODE_LIST_QP:
+            state_q <= ST_QP_SEND;
+            default: ;
           endcase
-        end else begin
-          pd_ptr_q <= pd_ptr_q + PdW'(h.opcode == CMD_OPCODE_CREATE_PD);
-          cq_ptr_q <= cq_ptr_q + CqW'(h.opcode == CMD_OPCODE_CREATE_CQ);
-          mr_ptr_q <= mr_ptr_q + MrW'(h.opcode == CMD_OPCODE_CREATE_MR);
-          if (give_up) begin
-            cpl_q.status <= CMD_STATUS_NO_RESOURCES;
-            cpl_q.handle <= '0;
-            state_q      <= Done;
-          end
         end
       end
-      Refs: state_q <= Destroy;
-      Destroy: begin
-        if (used) begin
-`ifdef RNIC_CUT_IN_USE
-          state_q <= Done;
+      ST_CQ_SET: if (cq_set_ready_i) state_q <= ST_CPL;
+      ST_QP_SEND: if (qp_cmd_ready_i) state_q <= ST_QP_WAIT;
+      ST_QP_WAIT: begin
+        if (qp_cpl_valid_i) begin
+          res_q.status         <= qp_cpl_i.status;
+          res_q.rule           <= qp_cpl_i.rule;
+          res_q.handle         <= qp_cpl_i.handle;
+          res_q.count          <= qp_cpl_i.count;
+          res_q.offender       <= qp_cpl_i.offender;
+          res_q.detail         <= qp_cpl_i.detail;
+          res_q.offender_index <= qp_cpl_i.offender_index;
+          state_q              <= ST_CPL;
+        end
+      end
+      ST_QUERY: if (query_done_i) state_q <= ST_CPL;
+      ST_DRAIN: begin
+`ifdef RNIC_CUT_CMD_DRAIN
+        state_q <= ST_CQ_SETTLE;
 `else
-          cpl_q.status <= CMD_STATUS_IN_USE;
-          state_q      <= Done;
+        // An answer to an earlier request is waited out first.
+        drain_req_o <= drain_req_o ? !drain_ack_i : !drain_ack_i && !expired;
+        if (drain_req_o && drain_ack_i) state_q <= (hdr.opcode == CMD_OPCODE_DESTROY_CQ) ? ST_CQ_SETTLE : ST_CPL;
 `endif
-        end else begin
-          if (h.opcode == CMD_OPCODE_DESTROY_PD) pd_q[PdW'(h.handle)] <= 1'b0;
-          state_q <= (h.opcode == CMD_OPCODE_DESTROY_MR) ? Drain : Done;
-        end
       end
-      CqSet:
-      if (cq_set_ready_i) begin
-        cq_ptr_q <= cq_ptr_q + CqW'(1);
-        state_q  <= Done;
-      end
-      QpGo: if (qp_cmd_ready_i) state_q <= QpWait;
-      QpWait:
-      if (qp_cpl_valid_i) begin
-        cpl_q.status         <= qp_cpl_i.status;
-        cpl_q.rule           <= qp_cpl_i.rule;
-        cpl_q.handle         <= qp_cpl_i.handle;
-        cpl_q.count          <= qp_cpl_i.count;
-        cpl_q.offender       <= qp_cpl_i.offender;
-        cpl_q.detail         <= qp_cpl_i.detail;
-        cpl_q.offender_index <= qp_cpl_i.offender_index;
-        state_q              <= Done;
-      end
-      Query: if (query_done_i) state_q <= Done;
-      Drain:
-      if (drain_ack_i) state_q <= Done;
-      else if (drain_timeout_o) begin
-        cpl_q.status <= CMD_STATUS_FATAL;
-        state_q      <= Done;
-      end
-      default: if (cpl_ready_i) state_q <= Idle;
+      ST_CQ_SETTLE: if (cq_idle_i) state_q <= ST_EQ_SETTLE;
+      ST_EQ_SETTLE: if (eq_idle_i) state_q <= ST_CPL;
+      default: if (cpl_ready_i || gone_q) state_q <= ST_IDLE;
     endcase
+    if (expired) begin
+      res_q.status <= CMD_STATUS_FATAL;
+      res_q.handle <= '0;
+      state_q      <= ST_CPL;
+      drain_req_o  <= 1'b0;
+    end
+    if (pd_make || pd_free_put) pd_valid_q[pd_idx] <= pd_make;
+    if (cq_set_valid_o && cq_set_ready_i) eq_ref_q[EqW'(cq.eq)] <= eq_ref_q[EqW'(cq.eq)] + (CqW + 1)'(1);
+    if (cq_clr_o) eq_ref_q[cq_eq] <= eq_ref_q[cq_eq] - (CqW + 1)'(1);
     if (rst_i) begin
-      state_q  <= Idle;
-      pd_q     <= '0;
-      pd_ptr_q <= PdW'(1);
-      cq_ptr_q <= CqW'(1);
-      mr_ptr_q <= MrW'(1);
+      state_q      <= ST_IDLE;
+      pd_valid_q   <= '0;
+      drain_req_o  <= 1'b0;
+      fatal_seen_q <= 1'b0;
+      gone_q       <= 1'b0;
+      for (int unsigned i = 0; i < NUM_EQ; i++) eq_ref_q[i] <= '0;
     end
   end
 endmodule

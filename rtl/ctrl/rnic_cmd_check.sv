@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judges a command before anything is done: opcode, reserved bits, and for all but the QP commands also handle and parameters.
+// Contract: cmd_i is held; the answer is right from the second cycle on. The views marked "later" belong to cmd_i's handle and stand
+// from the second cycle on, the others are looked up in the first. status_o OK, or the first thing wrong with detail_o its
+// byte offset in the command. The order is that of the statements.
+module rnic_cmd_check
+  import rnic_spec_pkg::*;
+  import rnic_pkg::*;
+#(
+    parameter int unsigned NumCq = 256,
+    parameter int unsigned NumMr = 1024
+) (
+    input  logic clk_i,
+    input  logic [511:0] cmd_i,
+    input  logic fatal_i,
+    input  logic [NUM_PD-1:0] pd_valid_i,
+    input  logic [NumCq-1:0] cq_valid_i,
+    input  logic [NUM_EQ-1:0] eq_valid_i,
+    input  logic [NUM_EQ-1:0] eq_used_i,
+    input  logic pd_used_i,                  // later
+    input  logic cq_used_i,                  // later
+    input  logic mr_valid_i,                 // later
+    input  logic [7:0] mr_key_i,             // later
+    input  logic pd_free_i,                  // there is a free PD
+    input  logic cq_free_i,
+    input  logic mr_free_i,
+    input  logic gid_ok_i,
+    output cmd_status_e status_o,
+    output logic [31:0] detail_o
+);
+  localparam int unsigned PdW = $clog2(NUM_PD);
+  localparam int unsigned CqW = $clog2(NumCq);
+  localparam int unsigned EqW = $clog2(NUM_EQ);
+  // verilator lint_off UNUSEDSIGNAL
+  // (each reads its own part of the same bits)
+  cmd_header_t hdr;
+  cmd_port_t port;
+  cmd_pkey_t pkey;
+  cmd_mr_t mr;
+  cmd_cq_t cq;
+  cmd_eq_t eq;
+  cmd_out_t out;
+  // verilator lint_on UNUSEDSIGNAL
+  assign hdr  = cmd_i;
+  assign port = cmd_i;
+  assign pkey = cmd_i;
+  assign mr   = cmd_i;
+  assign cq   = cmd_i;
+  assign eq   = cmd_i;
+  assign out  = cmd_i;
+
+  // ---------------------------------------------------------------- first cycle
+  logic [511:0] rsvd;
+  logic [15:0] pd;
+  logic [31:0] eqn;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [64:0] va_end, host_end;             // (their carry)
+  // verilator lint_on UNUSEDSIGNAL
+  logic [7:0] rsvd_q;                        // a reserved bit is set in this 64-bit word
+  logic known_q, pd_ok_q, cq_ok_q, eq_ok_q, eq_there_q, eq_used_q, va_wrap_q, host_wrap_q;
+  logic [31:0] handle;
+  assign rsvd     = cmd_i & cmd_rsvd_mask(hdr.opcode);
+  assign handle   = hdr.handle;
+  assign pd       = (hdr.opcode == CMD_OPCODE_CREATE_MR) ? mr.pd : (handle >> 16 != '0) ? '1 : 16'(handle);
+  assign eqn      = (hdr.opcode == CMD_OPCODE_CREATE_CQ) ? 32'(cq.eq) : handle;
+  // An end of exactly 2^64 does not wrap: the last byte is still there.
+  assign va_end   = {1'b0, mr.va} + {1'b0, mr.length} - 65'd1;
+  assign host_end = {1'b0, mr.host_addr} + {1'b0, mr.length} - 65'd1;
+  always_ff @(posedge clk_i) begin
+    for (int unsigned w = 0; w < 8; w++) rsvd_q[w] <= rsvd[64*w+:64] != '0;
+    known_q     <= cmd_known(hdr.opcode);
+    pd_ok_q     <= 32'(pd) < NUM_PD && pd_valid_i[pd[PdW-1:0]];
+    cq_ok_q     <= handle < NumCq && cq_valid_i[handle[CqW-1:0]];
+    eq_there_q  <= eqn < NUM_EQ;
+    eq_ok_q     <= eqn < NUM_EQ && eq_valid_i[eqn[EqW-1:0]];
+    eq_used_q   <= eq_used_i[eqn[EqW-1:0]];
+    va_wrap_q   <= va_end[64];
+    host_wrap_q <= host_end[64];
+  end
+
+  // ---------------------------------------------------------------- second cycle
+  function automatic logic ring_ok(logic [7:0] log_size);
+    return log_size >= 8'd1 && log_size <= 8'd16;
+  endfunction
+  // What a region lets others write it must let its owner write (ibv_reg_mr(3)).
+  logic access_ok;
+  assign access_ok = (mr.access & ~ACCESS_ALL) == '0
+      && (mr.access[ACCESS_LOCAL_WRITE] || !(mr.access[ACCESS_REMOTE_WRITE] || mr.access[ACCESS_REMOTE_ATOMIC]));
+
+  always_comb begin
+    status_o = CMD_STATUS_OK;
+    detail_o = '0;
+    if (fatal_i) begin
+      status_o = CMD_STATUS_FATAL;
+    end else if (!known_q) begin
+      status_o = CMD_STATUS_BAD_OPCODE;
+`ifndef RNIC_CUT_CMD_RESERVED
+    end else if (rsvd_q != '0) begin
+      status_o = CMD_STATUS_RESERVED_SET;
+`endif
+    end else begin
+      unique case (hdr.opcode)
+        CMD_OPCODE_QUERY_DEVICE, CMD_OPCODE_QUERY_COUNTERS:
+        if (out.out_addr[5:0] != '0) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd56};
+        CMD_OPCODE_SET_PORT:
+        if (handle != 32'd1) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        else if (port.mac == '0 || port.mac[0]) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd8};  // none, or a group's
+        else if (port.mtu < 8'(MTU_256) || port.mtu > 8'(MTU_4096)) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd14};
+        CMD_OPCODE_SET_GID:
+        if (handle >= NUM_GID) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        else if (!gid_ok_i) {status_o, detail_o} = {CMD_STATUS_UNSUPPORTED, 32'd16};
+        CMD_OPCODE_SET_PKEY:
+        if (handle >= NUM_PKEY) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        else if (pkey.pkey == 16'h8000) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd8};  // no such partition
+        CMD_OPCODE_CREATE_PD: if (!pd_free_i) status_o = CMD_STATUS_NO_RESOURCES;
+        CMD_OPCODE_DESTROY_PD:
+        if (!pd_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        else if (pd_used_i) status_o = CMD_STATUS_IN_USE;
+        CMD_OPCODE_CREATE_MR:
+        if (!pd_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd8};
+        else if (!access_ok) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd10};
+        else if (mr.length == '0 || mr.length > 64'd1 << 48) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd24};
+        else if (va_wrap_q) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd16};
+        else if (host_wrap_q) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd32};
+        else if (!mr_free_i) status_o = CMD_STATUS_NO_RESOURCES;
+        CMD_OPCODE_DESTROY_MR:
+        if (handle >> 8 >= NumMr || !mr_valid_i || mr_key_i != handle[7:0]) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        CMD_OPCODE_CREATE_CQ:
+        if (!ring_ok(cq.log_size)) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd8};
+        else if (!eq_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd9};
+        else if (32'(cq.uar) >= NUM_UAR) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd10};
+        else if (cq.base[5:0] != '0) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd16};
+        else if (!cq_free_i) status_o = CMD_STATUS_NO_RESOURCES;
+        CMD_OPCODE_DESTROY_CQ:
+        if (!cq_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+`ifndef RNIC_CUT_CQ_IN_USE
+        else if (cq_used_i) status_o = CMD_STATUS_IN_USE;
+`endif
+        CMD_OPCODE_CREATE_EQ:
+        if (!eq_there_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        else if (eq_ok_q) status_o = CMD_STATUS_IN_USE;
+        else if (!ring_ok(eq.log_size)) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd8};
+        else if (eq.base[5:0] != '0) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd16};
+        CMD_OPCODE_DESTROY_EQ:
+        if (!eq_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        else if (eq_used_q) status_o = CMD_STATUS_IN_USE;
+        default: ;                           // a QP command: the QP engine judges the rest
+      endcase
+    end
+  end
+endmodule
