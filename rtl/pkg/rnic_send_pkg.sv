@@ -82,6 +82,19 @@ package rnic_send_pkg;
     tick_t    now;
   } visit_t;
 
+  // What a WQE and the section make of the next packet.
+  typedef struct packed {
+    logic        bad;         // malformed, or nothing that the QP can do
+    logic        is_read;
+    logic        fresh;       // first packet of a message that has no record
+    logic        first;
+    logic        sent_before; // its PSN was used
+    logic        is_small;    // at most MaxSmallPsn PSNs
+    logic [3:0]  shift;       // log2 of the path MTU
+    logic [31:0] left;        // bytes of the message from this packet on
+    pay_len_t    n;           // payload
+  } plan_t;
+
   // WQE cache: look-up, and fetch into the line that was looked up.
   typedef struct packed {
     logic     valid;

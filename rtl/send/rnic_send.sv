@@ -87,7 +87,13 @@ module rnic_send
   );
   rnic_send_retire #(.QpIdxW(QpIdxW)) u_retire (
       .clk_i, .rst_i, .start_i(retire_start), .visit_i(visit), .done_o(retire_done), .again_o(retire_again), .upd_o(retire_upd), .sec_o(retire_sec),
+`ifdef RNIC_CUT_PLACE_BUSY
+      .jobs_busy_qp_i(jobs_busy_qp), .jobs_busy_wqe_i(jobs_busy_wqe), .place_busy_qp_i(1'b0), .place_busy_wqe_i(1'b0),
+`elsif RNIC_CUT_JOB_BUSY
+      .jobs_busy_qp_i(1'b0), .jobs_busy_wqe_i(1'b0), .place_busy_qp_i(place_busy_qp), .place_busy_wqe_i(place_busy_wqe),
+`else
       .jobs_busy_qp_i(jobs_busy_qp), .jobs_busy_wqe_i(jobs_busy_wqe), .place_busy_qp_i(place_busy_qp), .place_busy_wqe_i(place_busy_wqe),
+`endif
       .rec_rd_o(retire_rec_rd), .rec_idx_o(retire_rec_idx), .rec_i(rec), .rec_next_i(rec_next), .rec_free_o(retire_free),
       .rec_free_tail_o(retire_free_tail), .rec_free_count_o(retire_free_count), .cqe_valid_o(cqe_in_valid), .cqe_ready_i(cqe_in_ready), .cqe_o(cqe_in),
       .cons_we_o(sq_cons_we_o), .cons_o(sq_cons_o), .failed_o(retire_failed), .drained_o(retire_drained)
@@ -205,7 +211,11 @@ module rnic_send
   assign drain_ack_o = ack_q && drain_req_i;
   always_ff @(posedge clk_i) begin
     if (rst_i) ack_q <= 1'b0;
+`ifdef RNIC_CUT_SEND_DRAIN
+    else ack_q <= drain_req_i && idle;
+`else
     else ack_q <= drain_req_i && idle && jobs_idle && place_idle && !fetch_busy && cqe_level == '0;
+`endif
   end
   always_comb begin
     cnt_o = resp_cnt;

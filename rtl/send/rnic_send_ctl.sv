@@ -131,7 +131,11 @@ module rnic_send_ctl
   // verilator lint_on UNUSEDSIGNAL
   assign scan_read = state_q != C_ADDR && state_q != C_COLD && state_q != C_INIT && !scan_q;
   assign scan_late = now_q - sec_rd.deadline;
+`ifdef RNIC_CUT_TIMEOUT
+  assign scan_hit  = scan_q && sec_rd.timer_on && sec_rd.rnr_wait && !scan_late[$bits(tick_t)-1];
+`else
   assign scan_hit  = scan_q && sec_rd.timer_on && !scan_late[$bits(tick_t)-1];
+`endif
   rnic_ram #(.Width($bits(sq_sec_t)), .Depth(1 << QpIdxW)) u_sec (
       .clk_i, .we_i(sec_we), .waddr_i(idx_q), .wdata_i((state_q == C_INIT) ? '0 : sec_q),
       .re_i(state_q == C_ADDR || scan_read), .raddr_i((state_q == C_ADDR) ? idx_q : scan_idx_q), .rdata_o(sec_rd)
@@ -188,7 +192,11 @@ module rnic_send_ctl
     timeout_o = 1'b0;
     if (cause_q == CAUSE_ERR) begin
       // What was acknowledged meanwhile is no error any more.
+`ifdef RNIC_CUT_TX_ERR
+      if (1'b0 && err_epoch_i == sec_q.epoch && err_at < err_window && !sec_q.halted &&
+`else
       if (err_epoch_i == sec_q.epoch && err_at < err_window && !sec_q.halted &&
+`endif
           !(sec_q.loc_fail && wqe_idx_t'(sec_q.loc_wqe - sec_q.cons) <= err_at)) begin
         sec_prep.loc_fail   = 1'b1;
         sec_prep.loc_wqe    = err_wqe_i;
@@ -200,7 +208,11 @@ module rnic_send_ctl
         sec_prep.rnr_wait = 1'b0;
       end else if (!jobs_busy_qp_i) begin   // else what it waits for was not even sent
         timeout_o = state_q == C_PREP && same_life && epoch_ok;
+`ifdef RNIC_CUT_RETRY_LIMIT
+        if (1'b0) begin
+`else
         if (sec_q.retries >= ctx_q.path.retry_cnt) begin
+`endif
           sec_prep.rem_fail   = 1'b1;
           sec_prep.rem_status = WC_STATUS_RETRY_EXC_ERR;
         end else begin
@@ -276,7 +288,11 @@ module rnic_send_ctl
         if (!same_life) begin
           state_d = C_ADDR;      // the control section changed while it was read
         end else if (!epoch_ok) begin
+`ifdef RNIC_CUT_OLD_LIFE
+          list_free = 1'b0;
+`else
           list_free = sec_q.count != '0;   // and the section is initialised
+`endif
         end else if (!sec_q.live && sending_state) begin
           ;                                // its PSNs are
         end else if (cause_q == CAUSE_RESP) begin

@@ -51,6 +51,58 @@ module rnic_send_pkt
 );
   localparam int unsigned HdrBeats = (DataW >= 256) ? 1 : 256 / DataW;
 
+  // Mutation switches: a feature taken out must turn its test red.
+`ifdef RNIC_CUT_FENCE
+  localparam bit Fence = 1'b0;
+`else
+  localparam bit Fence = 1'b1;
+`endif
+`ifdef RNIC_CUT_MAX_RD_ATOMIC
+  localparam bit LimitReads = 1'b0;
+`else
+  localparam bit LimitReads = 1'b1;
+`endif
+`ifdef RNIC_CUT_WQE_FORMAT
+  localparam bit CheckFormat = 1'b0;
+`else
+  localparam bit CheckFormat = 1'b1;
+`endif
+`ifdef RNIC_CUT_MSG_LENGTH
+  localparam bit CheckLength = 1'b0;
+`else
+  localparam bit CheckLength = 1'b1;
+`endif
+`ifdef RNIC_CUT_GATHER_KEYS
+  localparam bit CheckKeys = 1'b0;
+`else
+  localparam bit CheckKeys = 1'b1;
+`endif
+`ifdef RNIC_CUT_READ_SINK_ACCESS
+  localparam logic [3:0] SinkAccess = 4'b0;
+`else
+  localparam logic [3:0] SinkAccess = 4'b1 << ACCESS_LOCAL_WRITE;
+`endif
+`ifdef RNIC_CUT_WQE_DMA_ERR
+  localparam bit CheckFetch = 1'b0;
+`else
+  localparam bit CheckFetch = 1'b1;
+`endif
+`ifdef RNIC_CUT_SQD
+  localparam bit StopInSqd = 1'b0;
+`else
+  localparam bit StopInSqd = 1'b1;
+`endif
+`ifdef RNIC_CUT_INFLIGHT_CAP
+  localparam int unsigned MaxRecords = 255;
+`else
+  localparam int unsigned MaxRecords = InflightCap;
+`endif
+`ifdef RNIC_CUT_WQE_PREFETCH
+  localparam bit Prefetch = 1'b0;
+`else
+  localparam bit Prefetch = 1'b1;
+`endif
+
   typedef enum logic [3:0] {
     P_IDLE,
     P_SEEK,    // a record of the list is read
@@ -83,115 +135,27 @@ module rnic_send_pkt
   line_idx_t line_q;
   assign wqe = sq_wqe_t'({256'b0, hdr_q});
 
-  kind_e kind;
-  logic known, with_imm, is_read, inl;
-  always_comb begin
-    known    = 1'b1;
-    with_imm = 1'b0;
-    kind     = KIND_SEND;
-    case (wqe.opcode)
-      WQE_OPCODE_SEND: ;
-      WQE_OPCODE_SEND_WITH_IMM: with_imm = 1'b1;
-      WQE_OPCODE_RDMA_WRITE: kind = KIND_WRITE;
-      WQE_OPCODE_RDMA_WRITE_WITH_IMM: begin
-        kind     = KIND_WRITE;
-        with_imm = 1'b1;
-      end
-      WQE_OPCODE_RDMA_READ: kind = KIND_READ;
-      default: known = 1'b0;
-    endcase
-  end
-  assign is_read = kind == KIND_READ;
-  assign inl     = wqe.inline_data;
-
-  logic bad_wqe;
-  logic [9:0] inline_max;
-  assign inline_max = 10'((10'd64 << v.ctx.create.log_sq_stride) - 10'd32);
-  assign bad_wqe = !known || (inl ? (is_read || wqe.inline_length > 32'(inline_max)) : wqe.num_sge > 8'(sge_slots(v.ctx.create.log_sq_stride))) ||
-      (is_read && v.ctx.path.max_rd_atomic == '0);
-
   // ---------------------------------------------------------------- message and packet
   logic [35:0] len_q;                 // message
   logic [24:0] npsn_q;                // PSNs of what is left (a READ takes them all)
-  logic [3:0] shift;
-  logic [31:0] mtu, left;
-  logic fresh, first, last_pkt, is_small;
-  pay_len_t n;
-  psn_t adv;
-  assign shift    = 4'd7 + 4'(v.ctx.hot.mtu);
-  assign mtu      = 32'd1 << shift;
-  assign left     = len_q[31:0] - sec.snd_off;
-  assign fresh    = sec.snd_wqe == sec.fresh && sec.snd_off == '0;
-  assign first    = sec.snd_off == '0;
-  assign last_pkt = left <= mtu;
-  assign n        = is_read ? '0 : last_pkt ? pay_len_t'(left) : pay_len_t'(mtu);
-  assign adv      = is_read ? psn_t'(npsn_q) : psn_t'(1);
-  assign is_small    = npsn_q <= 25'(MaxSmallPsn);
-
-  logic behind, sent_before, allowed, rtype;
-  assign behind      = psn_t'(sec.next_psn - sec.una_psn) > psn_t'(sec.top_psn - sec.una_psn);
-  assign sent_before = psn_t'(sec.next_psn - sec.una_psn) < psn_t'(sec.top_psn - sec.una_psn);
-  assign allowed     = has_work(sec, v.prod) && (v.ctx.hot.state == QP_STATE_RTS ||
-                       (v.ctx.hot.state == QP_STATE_SQD && (!first || sec.snd_wqe != sec.fresh)));
-  assign rtype       = v.ctx.hot.qp_type == QP_TYPE_RC;
-
-  function automatic logic [7:0] opcode_of(kind_e k, logic imm, logic f, logic l);
-    case (k)
-      KIND_SEND: return f ? (l ? (imm ? OPC_RC_SEND_ONLY_IMM : OPC_RC_SEND_ONLY) : OPC_RC_SEND_FIRST)
-                          : (l ? (imm ? OPC_RC_SEND_LAST_IMM : OPC_RC_SEND_LAST) : OPC_RC_SEND_MIDDLE);
-      KIND_WRITE: return f ? (l ? (imm ? OPC_RC_WRITE_ONLY_IMM : OPC_RC_WRITE_ONLY) : OPC_RC_WRITE_FIRST)
-                           : (l ? (imm ? OPC_RC_WRITE_LAST_IMM : OPC_RC_WRITE_LAST) : OPC_RC_WRITE_MIDDLE);
-      default: return OPC_RC_READ_REQUEST;
-    endcase
-  endfunction
-
-  always_comb begin
-    job_o             = '0;
-    job_o.qp_idx      = v.idx;
-    job_o.opcode      = opcode_of(kind, with_imm, first, last_pkt);
-    job_o.se          = wqe.solicited && last_pkt && (kind == KIND_SEND || (kind == KIND_WRITE && with_imm));
-    job_o.ack_req     = is_read || last_pkt || sec.next_psn[3:0] == 4'hf;
-    job_o.psn         = sec.next_psn;
-    job_o.payload_len = n;
-    job_o.va          = wqe.remote_va + 64'(sec.snd_off);   // a RETH not at offset 0 is that of a READ asked for again
-    job_o.rkey        = wqe.rkey;
-    job_o.dma_len     = left;
-    job_o.imm         = wqe.imm;
-    rec_o = '{wqe: sec.snd_wqe, first: sec.next_psn, last: sec.next_psn + psn_t'(npsn_q) - psn_t'(1), len: len_q[31:0], kind: kind,
-              signaled: wqe.signaled || v.ctx.hot.sq_sig_all};
-  end
-
-  // Section after the packet.
+  plan_t pl;
   sq_sec_t sec_sent;
-  always_comb begin
-    sec_sent = sec;
-    if (fresh) begin
-      sec_sent.tail  = rec_new_i;
-      if (sec.count == '0) sec_sent.head = rec_new_i;
-      sec_sent.count = sec.count + 8'd1;
-      sec_sent.fresh = sec.fresh + wqe_idx_t'(1);
-      sec_sent.alone  = !is_small;
-      if (is_read) begin
-        sec_sent.rd_cnt = sec.rd_cnt + 5'd1;
-        if (sec.rd_cnt == '0) begin
-          sec_sent.rd_rec   = rec_new_i;
-          sec_sent.rd_psn   = sec.next_psn;
-          sec_sent.rd_phase = RD_FIRST;
-          sec_sent.rd_lost  = 1'b0;
-        end
-      end
-    end
-    sec_sent.next_psn = sec.next_psn + adv;
-    if (!sent_before) sec_sent.top_psn = sec_sent.next_psn;
-    if (is_read || last_pkt) begin
-      sec_sent.snd_wqe = sec.snd_wqe + wqe_idx_t'(1);
-      sec_sent.snd_off = '0;
-    end else begin
-      sec_sent.snd_off = sec.snd_off + mtu;
-      sec_sent.msg_len = len_q[31:0];
-    end
-    if (!sec.timer_on) sec_sent = timer_restart(sec_sent, v.ctx.path.timeout, v.now);
-  end
+  rnic_send_plan u_plan (
+      .visit_i, .wqe_i(wqe), .len_i(len_q[31:0]), .npsn_i(npsn_q), .rec_new_i, .plan_o(pl), .job_o, .rec_o, .sec_o(sec_sent)
+  );
+
+  logic behind, allowed, rtype, inl;
+  assign behind  = psn_t'(sec.next_psn - sec.una_psn) > psn_t'(sec.top_psn - sec.una_psn);
+  assign allowed = has_work(sec, v.prod) && (v.ctx.hot.state == QP_STATE_RTS ||
+                   (v.ctx.hot.state == QP_STATE_SQD && (!StopInSqd || !pl.first || sec.snd_wqe != sec.fresh)));
+  assign rtype   = v.ctx.hot.qp_type == QP_TYPE_RC;
+  assign inl     = wqe.inline_data;
+
+  // The WQE that is needed next: known when the message's last packet, or the first of several, has been handed over.
+  wqe_idx_t next_wqe;
+  logic prefetch;
+  assign next_wqe = pl.first ? sec.snd_wqe : sec.snd_wqe + wqe_idx_t'(1);
+  assign prefetch = Prefetch && next_wqe != v.prod && (pl.first || sec.snd_off == 32'd1 << pl.shift);
 
   // ---------------------------------------------------------------- a WQE that fails before its packet
   logic fail;
@@ -215,7 +179,7 @@ module rnic_send_pkt
     look_o       = '{valid: 1'b0, resp: 1'b0, want: 1'b1, idx: v.idx, epoch: sec.epoch, wqe: sec.snd_wqe};
     fetch_o      = '{valid: 1'b0, want: 1'b1, addr: wqe_addr(v.ctx, sec.snd_wqe), len: 16'd64 << v.ctx.create.log_sq_stride};
     rd_o         = '{valid: 1'b0, line: line_q, beat: 6'(beat_q)};
-    walk_o       = '{start: 1'b0, mode: WALK_SUM, line: line_q, nsge: wqe.num_sge[4:0], off: sec.snd_off, len: 32'(n), pd: v.ctx.create.pd, access: '0};
+    walk_o       = '{start: 1'b0, mode: WALK_SUM, line: line_q, nsge: wqe.num_sge[4:0], off: sec.snd_off, len: 32'(pl.n), pd: v.ctx.create.pd, access: '0};
     rec_rd_o     = 1'b0;
     rec_idx_o    = walk_rec_q;
     rec_append_o = 1'b0;
@@ -247,7 +211,7 @@ module rnic_send_pkt
           upd_o          = 1'b1;
           sec_o.resync   = 1'b0;
           sec_o.snd_wqe  = rec_i.wqe;
-          sec_o.snd_off  = 32'(in_rec) << shift;
+          sec_o.snd_off  = 32'(in_rec) << pl.shift;
           sec_o.msg_len  = rec_i.len;
           sec_o.next_psn = sec.una_psn;
           state_d        = P_GATE;
@@ -263,11 +227,11 @@ module rnic_send_pkt
         end else if (!rtype) begin
           look_o.valid = 1'b0;
           fail         = 1'b1;
-        end else if (fresh && (sec.count >= 8'(InflightCap) || (sec.alone && sec.count != '0))) begin
+        end else if (pl.fresh && (sec.count >= 8'(MaxRecords) || (sec.alone && sec.count != '0))) begin
           look_o.valid = 1'b0;
           done_o       = 1'b1;
           state_d      = P_IDLE;
-        end else if (fresh && !rec_avail_i) begin
+        end else if (pl.fresh && !rec_avail_i) begin
           look_o.valid = 1'b0;
           done_o       = 1'b1;
           again_o      = 1'b1;
@@ -275,7 +239,7 @@ module rnic_send_pkt
         end
       end
       P_LOOK: begin
-        if (look_i.hit && look_i.err != DMA_ERR_OK) begin
+        if (CheckFetch && look_i.hit && look_i.err != DMA_ERR_OK) begin
           fail        = 1'b1;
           fail_vendor = 8'(look_i.err);
         end else if (look_i.hit) begin
@@ -298,15 +262,15 @@ module rnic_send_pkt
       end
       P_PARSE: begin
         state_d = P_LEN;
-        if (bad_wqe) begin
+        if (CheckFormat && pl.bad) begin
           fail = 1'b1;
-        end else if (fresh && wqe.fence && sec.rd_cnt != '0) begin
+        end else if (Fence && pl.fresh && wqe.fence && sec.rd_cnt != '0) begin
           done_o  = 1'b1;   // woken when the READs have completed
           state_d = P_IDLE;
-        end else if (fresh && is_read && 8'(sec.rd_cnt) >= v.ctx.path.max_rd_atomic) begin
+        end else if (LimitReads && pl.fresh && pl.is_read && 8'(sec.rd_cnt) >= v.ctx.path.max_rd_atomic) begin
           done_o  = 1'b1;
           state_d = P_IDLE;
-        end else if ((first || is_read) && !inl) begin
+        end else if ((pl.first || pl.is_read) && !inl) begin
           walk_o.start = 1'b1;
           state_d      = P_SUM;
         end
@@ -314,7 +278,7 @@ module rnic_send_pkt
       P_SUM: if (walk_i.done) state_d = P_LEN;
       P_LEN: begin
         state_d = P_PLAN;
-        if (len_q > 36'h80000000) begin
+        if (CheckLength && len_q > 36'h80000000) begin
           fail        = 1'b1;
           fail_status = WC_STATUS_LOC_LEN_ERR;
         end else if (len_q[31:0] < sec.snd_off) begin
@@ -323,16 +287,16 @@ module rnic_send_pkt
       end
       P_PLAN: begin
         state_d = P_PUSH;
-        if (fresh && !is_small && sec.count != '0) begin
+        if (pl.fresh && !pl.is_small && sec.count != '0) begin
           done_o  = 1'b1;   // woken by the acknowledge of what is before it
           state_d = P_IDLE;
-        end else if (is_read && left != '0) begin
+        end else if (pl.is_read && pl.left != '0) begin
           walk_o.start  = 1'b1;
           walk_o.mode   = WALK_CHECK;
-          walk_o.len    = left;
-          walk_o.access = 4'b1 << ACCESS_LOCAL_WRITE;
+          walk_o.len    = pl.left;
+          walk_o.access = SinkAccess;
           state_d       = P_WALK;
-        end else if (n != '0) begin
+        end else if (pl.n != '0) begin
           walk_o.start = 1'b1;
           walk_o.mode  = inl ? WALK_INLINE : WALK_PIECES;
           state_d      = P_WALK;
@@ -341,7 +305,7 @@ module rnic_send_pkt
       P_WALK:
       if (walk_i.done) begin
         state_d = P_PUSH;
-        if (walk_i.err != MR_ERR_OK) begin
+        if (CheckKeys && walk_i.err != MR_ERR_OK) begin
           fail        = 1'b1;
           fail_status = WC_STATUS_LOC_PROT_ERR;
           fail_vendor = 8'h10 + 8'(walk_i.err);
@@ -352,8 +316,8 @@ module rnic_send_pkt
           push_o       = 1'b1;
           upd_o        = 1'b1;
           sec_o        = sec_sent;
-          rec_append_o = fresh;
-          resent_o     = sent_before;
+          rec_append_o = pl.fresh;
+          resent_o     = pl.sent_before;
           state_d      = P_NEXT;
         end else begin
           drop_o  = 1'b1;
@@ -363,11 +327,13 @@ module rnic_send_pkt
         end
       end
       default: begin  // P_NEXT; snd_wqe is the next packet's WQE by now
-        look_o.valid = !nxt_q && sec.snd_off == '0 && sec.snd_wqe != v.prod;
+        look_o.valid = prefetch && !nxt_q;
+        look_o.wqe   = next_wqe;
         look_o.want  = 1'b0;
         if (nxt_q || !look_o.valid) begin
           fetch_o.valid = nxt_q && look_i.room;
           fetch_o.want  = 1'b0;
+          fetch_o.addr  = wqe_addr(v.ctx, next_wqe);
           done_o        = 1'b1;
           again_o       = has_work(sec, v.prod);
           state_d       = P_IDLE;
@@ -411,7 +377,7 @@ module rnic_send_pkt
       end
       P_PARSE: len_q <= inl ? 36'(wqe.inline_length) : 36'(sec.msg_len);
       P_SUM: if (walk_i.done) len_q <= walk_i.sum;
-      P_LEN: npsn_q <= (left == '0) ? 25'd1 : 25'((33'(left) + 33'(mtu) - 33'd1) >> shift);
+      P_LEN: npsn_q <= (pl.left == '0) ? 25'd1 : 25'((33'(pl.left) + (33'd1 << pl.shift) - 33'd1) >> pl.shift);
       default: ;
     endcase
   end
@@ -419,7 +385,7 @@ module rnic_send_pkt
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
       if (start_i) a_idle : assert (state_q == P_IDLE);
-      if (push_o && fresh) a_record : assert (rec_avail_i && 32'(sec.count) < InflightCap);
+      if (push_o && pl.fresh) a_record : assert (rec_avail_i && 32'(sec.count) < InflightCap);
       if (push_o) a_window : assert (psn_t'(sec_sent.top_psn - sec.una_psn) <= 24'h800000);
     end
   end

@@ -43,6 +43,12 @@ module rnic_send_resp
     output wqe_idx_t         push_wqe_o,
     output cnt_t             cnt_o
 );
+`ifdef RNIC_CUT_READ_SINK_KEYS
+  localparam bit SinkKeys = 1'b0;
+`else
+  localparam bit SinkKeys = 1'b1;
+`endif
+
   typedef enum logic [3:0] {
     A_IDLE,
     A_CHECK,    // is it for us? what is it?
@@ -63,35 +69,18 @@ module rnic_send_resp
   visit_t v;
   rx_desc_t d;
   opcode_info_t info;
-  port_cfg_t port;
   logic [DataW-1:0] beat;
   // verilator lint_on UNUSEDSIGNAL
   sq_sec_t sec;
   assign v    = visit_i;
   assign d    = desc_i;
-  assign port = port_cfg_i;
   assign info = opcode_info(desc_i.opcode);
   assign sec  = visit_i.sec;
   assign beat = rd_data_i;
 
-  // ---------------------------------------------------------------- is it for us? (order of the counters)
-  logic [15:0] our_pkey;
-  logic [31:0] peer_ip, our_ip;
-  logic bad_qpn, bad_type, bad_state, bad_addr, bad_pkey, refused;
-  assign our_pkey  = port.pkey[$clog2(NUM_PKEY)'(v.ctx.path.pkey_index)];
-  assign our_ip    = port.gid_ip[$clog2(NUM_GID)'(v.ctx.path.sgid_index)];
-  assign peer_ip   = {v.ctx.path.dgid[103:96], v.ctx.path.dgid[111:104], v.ctx.path.dgid[119:112], v.ctx.path.dgid[127:120]};
-  assign bad_qpn   = !v.ctx.hot.valid || v.ctx.hot.gen != qpn_gen(d.dest_qpn, QpIdxW);
-  assign bad_type  = v.ctx.hot.qp_type != QP_TYPE_RC || d.opcode[7:5] != 3'(TRANSPORT_RC);
-  assign bad_state = !(v.ctx.hot.state == QP_STATE_RTS || v.ctx.hot.state == QP_STATE_SQD) || sec.halted || sec.rem_fail;
-`ifdef RNIC_CUT_RESP_ADDR
-  assign bad_addr  = 1'b0;
-`else
-  assign bad_addr  = d.sip != peer_ip || d.dip != our_ip;
-`endif
-  // At least one full member, low 15 bits equal and not zero.
-  assign bad_pkey  = d.pkey[14:0] != our_pkey[14:0] || d.pkey[14:0] == '0 || !(d.pkey[15] || our_pkey[15]);
-  assign refused   = bad_qpn || bad_type || bad_state || bad_addr || bad_pkey;
+  logic refused;
+  cnt_t refused_cnt;
+  rnic_send_admit #(.QpIdxW(QpIdxW)) u_admit (.visit_i, .desc_i, .port_cfg_i, .refused_o(refused), .cnt_o(refused_cnt));
 
   // ---------------------------------------------------------------- where it stands in the window
   psn_t ahead, window, rd_ahead;
@@ -151,22 +140,39 @@ module rnic_send_resp
   end
   always_comb begin
     sec_ack = acked_to(sec, is_ack ? d.psn + psn_t'(1) : d.psn, v.ctx.path.timeout, v.now);
+`ifdef RNIC_CUT_IMPLIED_NAK
+    if (past_read || (at_read && is_ack)) begin
+      sec_ack = sec;
+`else
     if (past_read || (at_read && is_ack)) begin
       sec_ack = sec_lost;
+`endif
     end else if (is_rnr) begin
+`ifdef RNIC_CUT_RNR_LIMIT
+      if (1'b0) begin
+`else
       if (sec_ack.rnr_tries >= v.ctx.path.rnr_retry && v.ctx.path.rnr_retry != 3'd7) begin
+`endif
         sec_ack.rem_fail   = 1'b1;
         sec_ack.rem_status = WC_STATUS_RNR_RETRY_EXC_ERR;
       end else begin
         if (v.ctx.path.rnr_retry != 3'd7) sec_ack.rnr_tries = sec_ack.rnr_tries + 3'd1;
         sec_ack.resync   = 1'b1;
+`ifdef RNIC_CUT_RNR_WAIT
+        sec_ack.rnr_wait = 1'b0;
+`else
         sec_ack.rnr_wait = 1'b1;
+`endif
         sec_ack.timer_on = 1'b1;
         sec_ack.deadline = v.now + rnr_ticks(d.syndrome[4:0]);
       end
     end else if (is_nak) begin
       case (d.syndrome)
+`ifdef RNIC_CUT_SEQ_NAK
+        AETH_SYNDROME_NAK_PSN_SEQ: ;
+`else
         AETH_SYNDROME_NAK_PSN_SEQ: sec_ack = go_back(sec_ack, v.ctx.path.retry_cnt, v.ctx.path.timeout, v.now);
+`endif
         AETH_SYNDROME_NAK_INV_REQ: begin
           sec_ack.rem_fail   = 1'b1;
           sec_ack.rem_status = WC_STATUS_REM_INV_REQ_ERR;
@@ -245,11 +251,7 @@ module rnic_send_resp
       A_CHECK: begin
         state_d = A_DROP;
         if (refused) begin
-          cnt_o[COUNTER_ID_RX_DROP_QPN]      = bad_qpn;
-          cnt_o[COUNTER_ID_RX_DROP_QP_TYPE]  = !bad_qpn && bad_type;
-          cnt_o[COUNTER_ID_RX_DROP_QP_STATE] = !bad_qpn && !bad_type && bad_state;
-          cnt_o[COUNTER_ID_RX_DROP_ADDR]     = !bad_qpn && !bad_type && !bad_state && bad_addr;
-          cnt_o[COUNTER_ID_RX_DROP_PKEY]     = !bad_qpn && !bad_type && !bad_state && !bad_addr && bad_pkey;
+          cnt_o = refused_cnt;
         end else if (info.is_ack) begin
           cnt_o[COUNTER_ID_RX_ACKS]           = is_ack;
           cnt_o[COUNTER_ID_RX_RNR_NAKS]       = is_rnr;
@@ -325,7 +327,7 @@ module rnic_send_resp
       A_WALK:
       if (walk_i.done) begin
         state_d = A_TAKE;
-        if (walk_i.err != MR_ERR_OK) begin
+        if (SinkKeys && walk_i.err != MR_ERR_OK) begin
           upd_o            = 1'b1;
           sec_o            = sec_bad;
           sec_o.loc_fail   = 1'b1;

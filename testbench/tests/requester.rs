@@ -419,6 +419,28 @@ fn a_slow_wqe_read_stops_its_own_qp_only() {
 }
 
 #[test]
+fn the_next_request_is_read_while_this_one_is_sent() {
+    let mut b = bench(64);
+    for _ in 0..3 {
+        let w = wqe(&b, 5, wr::WRITE, BUF, 20 * 256);
+        b.put_wqe(5, &w);
+    }
+    b.kick(5);
+    b.slow_reads = 100;
+    b.settle(&[5], 20_000);
+    let gaps: Vec<u64> = b
+        .effects
+        .iter()
+        .filter_map(|(t, e)| matches!(e, Effect::Tx(_)).then_some(*t))
+        .collect::<Vec<_>>()
+        .windows(2)
+        .map(|w| w[1] - w[0])
+        .collect();
+    assert!(gaps.iter().all(|g| *g < 100), "a packet waited for its work request: {gaps:?}");
+    assert_eq!(b.reads.len(), 3);
+}
+
+#[test]
 fn responses_are_handled_while_the_transmitter_takes_nothing() {
     let mut b = bench(64);
     b.install(6, |_| ());
@@ -1285,7 +1307,8 @@ fn random_traffic(width: usize, seed: u64, manners: Manners, loss: u64) {
             qp.log_sq = log_sq;
             qp.sig_all = sig_all;
             qp.max_rd_atomic = rd;
-            qp.timeout = if loss == 0 { 0 } else { 6 };
+            // Longer than the data of all others takes: a timeout means a loss.
+            qp.timeout = if loss == 0 { 0 } else { 9 };
         });
         let peer = &mut b.peers[usize::from(*q)];
         peer.lose_requests = loss;
@@ -1373,6 +1396,7 @@ fn random_traffic(width: usize, seed: u64, manners: Manners, loss: u64) {
     for q in &qps {
         let i = usize::from(*q);
         let w = &want[q];
+        assert!(b.cqes(*q).iter().all(|c| c.status == status::SUCCESS), "QP {q}: {:?}", statuses(&b, *q));
         assert_eq!(b.peers[i].messages, w.messages, "messages of QP {q}");
         let got: Vec<_> = b
             .cqes(*q)
