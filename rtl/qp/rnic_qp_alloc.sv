@@ -2,7 +2,7 @@
 // Allocator of table indices: which are free, the lowest free ones one by one, and a free aligned range.
 // Contract: index 0 and 1 are never free. List: list_start_i with a number that free_cnt_o covers; the lowest free indices
 // come out in ascending order, one a cycle plus one cycle per full word, and are taken as they come. Range: search_start_i;
-// search_done_o pulses with found_o and start_o (held until the next search) after table/64 + 2 cycles at most, the lowest
+// search_done_o pulses with found_o and start_o (held until the next search) after table/64 + 4 cycles at most, the lowest
 // range is found, nothing is taken. Single: put_* marks one index free or taken. One of the three at a time.
 module rnic_qp_alloc #(
     parameter int unsigned QpIdxW = 8
@@ -106,21 +106,22 @@ module rnic_qp_alloc #(
   logic [LowW:0] a_lead_q, a_top_q, a_shift_q;
   logic [WordW-1:0] a_w_q;
 
-  // ---------------------------------------------------------------- stage B: hit in the word, or a run carried over words
-  logic [WordB-1:0] hits;
-  logic in_hit, carry_hit, carry_q;
-  logic [LowW-1:0] in_pos;
+  // ---------------------------------------------------------------- stage B: hits in the word; a run carried over words
+  logic carry_q, b_valid_q, b_last_q, b_carry_hit_q;
+  logic [WordB-1:0] b_hits_q;
   logic [PosW-1:0] base, carry_end_q, begin_pos;
-  logic [QpIdxW-1:0] carry_start_q;
+  logic [QpIdxW-1:0] carry_start_q, b_base_q, b_start_q;
 
-  assign hits = (a_run_q & (a_run_q >> a_shift_q)) & a_place_q;
-  assign in_hit = small_n && (hits != '0);
   assign base = PosW'(a_w_q) << LowW;
-  assign carry_hit = carry_q && (base + PosW'(a_lead_q) >= carry_end_q);
   assign begin_pos = (base + PosW'(a_top_q) + PosW'(below)) & ~PosW'(below);
+
+  // ---------------------------------------------------------------- stage C: the lowest of them
+  logic [LowW-1:0] in_pos;
+  logic hit;
+  assign hit = b_valid_q && (b_carry_hit_q || b_hits_q != '0);
   always_comb begin
     in_pos = '0;
-    for (int unsigned i = WordB; i > 0; i--) if (hits[i-1]) in_pos = LowW'(i - 1);
+    for (int unsigned i = WordB; i > 0; i--) if (b_hits_q[i-1]) in_pos = LowW'(i - 1);
   end
 
   always_ff @(posedge clk_i) begin
@@ -138,22 +139,27 @@ module rnic_qp_alloc #(
       scan_w_q <= scan_w_q + WordW'(1);
       if (scan_w_q == WordW'(NumWord - 1)) scan_q <= 1'b0;
     end
-    if (a_valid_q) begin
-      if (carry_hit || in_hit) begin
-        found_o       <= 1'b1;
-        start_o       <= carry_hit ? carry_start_q : QpIdxW'(base) | QpIdxW'(in_pos);
-        search_done_o <= 1'b1;
-        scan_q        <= 1'b0;
-        a_valid_q     <= 1'b0;
-      end else begin
-        if (!(a_full_q && carry_q)) begin
-          carry_q       <= a_top_q != (LowW + 1)'(WordB);
-          carry_start_q <= QpIdxW'(begin_pos);
-          carry_end_q   <= begin_pos + PosW'(search_n_i);
-        end
-        if (a_last_q) search_done_o <= 1'b1;
-      end
+
+    b_valid_q     <= a_valid_q;
+    b_last_q      <= a_last_q;
+    b_hits_q      <= small_n ? (a_run_q & (a_run_q >> a_shift_q)) & a_place_q : '0;
+    b_carry_hit_q <= carry_q && (base + PosW'(a_lead_q) >= carry_end_q);
+    b_base_q      <= QpIdxW'(base);
+    b_start_q     <= carry_start_q;
+    if (a_valid_q && !(a_full_q && carry_q)) begin
+      carry_q       <= a_top_q != (LowW + 1)'(WordB);
+      carry_start_q <= QpIdxW'(begin_pos);
+      carry_end_q   <= begin_pos + PosW'(search_n_i);
     end
+
+    if (hit) begin
+      found_o   <= 1'b1;
+      start_o   <= b_carry_hit_q ? b_start_q : b_base_q | QpIdxW'(in_pos);
+      scan_q    <= 1'b0;
+      a_valid_q <= 1'b0;
+      b_valid_q <= 1'b0;
+    end
+    if (hit || (b_valid_q && b_last_q)) search_done_o <= 1'b1;
     if (search_start_i) begin
       scan_q   <= 1'b1;
       scan_w_q <= '0;
@@ -163,6 +169,7 @@ module rnic_qp_alloc #(
     if (rst_i) begin
       scan_q        <= 1'b0;
       a_valid_q     <= 1'b0;
+      b_valid_q     <= 1'b0;
       search_done_o <= 1'b0;
     end
   end

@@ -57,7 +57,8 @@ module rnic_qp_batch
     ST_INIT,     // after reset: every entry is read, made invalid, its epoch advanced
     ST_IDLE,     // waiting for a command
     ST_LOOK,     // object tables are looked up
-    ST_CHECK,    // parameters are judged
+    ST_JUDGE,    // parameters are judged
+    ST_CHECK,    // the verdict on them
     ST_FETCH,    // records are on their way
     ST_GATE,     // INSTALL: the record against the edge RESET->INIT
     ST_ALLOC,    // CREATE: is there room?
@@ -395,7 +396,8 @@ module rnic_qp_batch
           state_q   <= ST_LOOK;
         end
       end
-      ST_LOOK: state_q <= ST_CHECK;
+      ST_LOOK: state_q <= ST_JUDGE;
+      ST_JUDGE: state_q <= ST_CHECK;
       ST_CHECK: begin
         state_q <= (is_create && !is_install) ? ST_ALLOC : is_modify || is_install ? ST_FETCH : ST_PASS1;
       end

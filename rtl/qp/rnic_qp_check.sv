@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Judges the parameters of a QP command, before any QP is looked at.
-// Contract: cmd_i is held; the answer is right from the second cycle on (object tables are looked up in the first).
+// Contract: cmd_i is held; the answer stands two cycles later (object tables are looked up in the first cycle).
 // status_o OK, or the first thing wrong with detail_o its byte offset in the command. The order is that of the statements.
 module rnic_qp_check
   import rnic_spec_pkg::*;
@@ -68,73 +68,80 @@ module rnic_qp_check
   assign want_ok  = (cmd_i.handle >> (QpIdxW + GenW)) == '0 && cmd_i.handle != 32'(QPN_MULTICAST)
       && cmd_i.handle[QpIdxW-1:0] != '0 && (cmd_i.handle[QpIdxW-1:0] != QpIdxW'(1) || want_gsi);
 
+  cmd_status_e status;
+  logic [5:0] detail;
   always_comb begin
-    status_o = CMD_STATUS_OK;
-    detail_o = '0;
+    status = CMD_STATUS_OK;
+    detail = '0;
     if (!is_create && !is_modify && !is_destroy && !is_query) begin
-      status_o = CMD_STATUS_UNSUPPORTED;
+      status = CMD_STATUS_UNSUPPORTED;
     end else if ((cmd_i.flags & rsvd_flags) != '0) begin
-      status_o = CMD_STATUS_RESERVED_SET;         // a flag that the command does not know
+      status = CMD_STATUS_RESERVED_SET;         // a flag that the command does not know
     end else if (cmd_i.count == '0 || 32'(cmd_i.count) > table_size || ((requested || is_query) && cmd_i.count != 24'd1)
         || (records && 32'(cmd_i.count) > MAX_RECORDS)) begin
-      status_o = CMD_STATUS_BAD_PARAM;
-      detail_o = 32'd8;
+      status = CMD_STATUS_BAD_PARAM;
+      detail = 6'd8;
     end else if (!is_create) begin
       if (use_list && cmd_i.list_addr[5:0] != '0) begin
-        status_o = CMD_STATUS_BAD_PARAM;
-        detail_o = 32'd48;
+        status = CMD_STATUS_BAD_PARAM;
+        detail = 6'd48;
       end else if (!is_destroy && cmd_i.attr_addr[5:0] != '0) begin
-        status_o = CMD_STATUS_BAD_PARAM;
-        detail_o = 32'd56;
+        status = CMD_STATUS_BAD_PARAM;
+        detail = 6'd56;
       end
     end else if (!known_type || (cmd_i.qp_type == QP_TYPE_GSI && !requested)) begin
-      status_o = CMD_STATUS_BAD_PARAM;
-      detail_o = 32'd11;
+      status = CMD_STATUS_BAD_PARAM;
+      detail = 6'd11;
     end else if (cmd_i.qp_type == QP_TYPE_DCT || cmd_i.flags[CMD_FLAG_USE_SRQ]) begin
-      status_o = CMD_STATUS_UNSUPPORTED;          // there are no shared receive queues
-      detail_o = (cmd_i.qp_type == QP_TYPE_DCT) ? 32'd11 : 32'd1;
+      status = CMD_STATUS_UNSUPPORTED;          // there are no shared receive queues
+      detail = (cmd_i.qp_type == QP_TYPE_DCT) ? 6'd11 : 6'd1;
     end else if (requested && (!want_ok || (cmd_i.qp_type == QP_TYPE_GSI) != want_gsi)) begin
-      status_o = CMD_STATUS_BAD_PARAM;
-      detail_o = 32'd4;
+      status = CMD_STATUS_BAD_PARAM;
+      detail = 6'd4;
     end else if (!pd_ok_q) begin
-      status_o = CMD_STATUS_BAD_HANDLE;
-      detail_o = 32'd12;
+      status = CMD_STATUS_BAD_HANDLE;
+      detail = 6'd12;
     end else if (has_send_cq_o && !send_cq_ok_q) begin
-      status_o = CMD_STATUS_BAD_HANDLE;
-      detail_o = 32'd14;
+      status = CMD_STATUS_BAD_HANDLE;
+      detail = 6'd14;
     end else if (has_recv_cq_o && !recv_cq_ok_q) begin
-      status_o = CMD_STATUS_BAD_HANDLE;
-      detail_o = 32'd16;
+      status = CMD_STATUS_BAD_HANDLE;
+      detail = 6'd16;
     end else if (32'(cmd_i.uar) >= NUM_UAR) begin
-      status_o = CMD_STATUS_BAD_PARAM;
-      detail_o = 32'd20;
+      status = CMD_STATUS_BAD_PARAM;
+      detail = 6'd20;
     // verilator lint_off CMPCONST
     // (the fields are as wide as the largest ring needs, as long as MAX_LOG_RING is 15)
     end else if (32'(cmd_i.log_sq) > MAX_LOG_RING || 32'(cmd_i.log_rq) > MAX_LOG_RING) begin
     // verilator lint_on CMPCONST
-      status_o = CMD_STATUS_BAD_PARAM;
-      detail_o = 32'd21;
+      status = CMD_STATUS_BAD_PARAM;
+      detail = 6'd21;
     end else if (32'(cmd_i.log_sq_stride) > MaxSqStride || 32'(cmd_i.log_rq_stride) > MaxRqStride) begin
-      status_o = CMD_STATUS_BAD_PARAM;
-      detail_o = 32'd22;
+      status = CMD_STATUS_BAD_PARAM;
+      detail = 6'd22;
     end else if (cmd_i.sq_base[5:0] != '0) begin
-      status_o = CMD_STATUS_BAD_PARAM;
-      detail_o = 32'd24;
+      status = CMD_STATUS_BAD_PARAM;
+      detail = 6'd24;
     end else if (cmd_i.rq_base[5:0] != '0) begin
-      status_o = CMD_STATUS_BAD_PARAM;
-      detail_o = 32'd32;
+      status = CMD_STATUS_BAD_PARAM;
+      detail = 6'd32;
     end else if (cmd_i.count != 24'd1 && cmd_i.sq_pitch[5:0] != '0) begin
-      status_o = CMD_STATUS_BAD_PARAM;            // else the next ring would stand askew
-      detail_o = 32'd40;
+      status = CMD_STATUS_BAD_PARAM;            // else the next ring would stand askew
+      detail = 6'd40;
     end else if (cmd_i.count != 24'd1 && cmd_i.rq_pitch[5:0] != '0) begin
-      status_o = CMD_STATUS_BAD_PARAM;
-      detail_o = 32'd44;
+      status = CMD_STATUS_BAD_PARAM;
+      detail = 6'd44;
     end else if (!contiguous && (cmd_i.list_addr[5:0] != '0 || (cmd_i.list_addr == '0 && cmd_i.count != 24'd1))) begin
-      status_o = CMD_STATUS_BAD_PARAM;            // nowhere to tell the numbers
-      detail_o = 32'd48;
+      status = CMD_STATUS_BAD_PARAM;            // nowhere to tell the numbers
+      detail = 6'd48;
     end else if (is_install && cmd_i.attr_addr[5:0] != '0) begin
-      status_o = CMD_STATUS_BAD_PARAM;
-      detail_o = 32'd56;
+      status = CMD_STATUS_BAD_PARAM;
+      detail = 6'd56;
     end
+  end
+
+  always_ff @(posedge clk_i) begin
+    status_o <= status;
+    detail_o <= 32'(detail);
   end
 endmodule

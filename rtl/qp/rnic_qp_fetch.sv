@@ -40,7 +40,8 @@ module rnic_qp_fetch
 
   logic records_q, err_q, drop_q;
   logic [63:0] addr_q;
-  logic [16:0] ask_q, come_q;                // items not asked for yet; asked for and not arrived
+  logic [16:0] ask_q;                        // items not asked for yet
+  logic [7:0]  come_q;                       // asked for and not arrived
   logic [16:0] due_q;                        // items that have not arrived yet, asked for or not
   logic [7:0]  have_q;                       // items in the buffer, all of them good
   logic [6:0]  chunk;
@@ -49,7 +50,7 @@ module rnic_qp_fetch
 
   // ---------------------------------------------------------------- requests
   assign chunk = (ask_q > 17'(ChunkItems)) ? 7'(ChunkItems) : 7'(ask_q);
-  assign rd_req_valid_o = (ask_q != '0) && (records_q || (open_q != 2'd2 && come_q + 17'(have_q) <= 17'(ChunkItems)));
+  assign rd_req_valid_o = (ask_q != '0) && (records_q || (open_q != 2'd2 && come_q + have_q <= 8'(ChunkItems)));
   assign rd_req_o.addr  = addr_q;
   assign rd_req_o.len   = records_q ? 16'(ask_q) << 6 : 16'(chunk) << 2;
   assign take_req       = rd_req_valid_o && rd_req_ready_i;
@@ -60,8 +61,8 @@ module rnic_qp_fetch
   assign idle_o         = (ask_q == '0) && (open_q == '0);
   assign err_o          = err_q;
 
-  logic [16:0] chunk_in;                     // items of the read that is arriving
-  assign chunk_in = (due_q > 17'(ChunkItems)) ? 17'(ChunkItems) : due_q;
+  logic [7:0] chunk_in;                     // items of the read that is arriving
+  assign chunk_in = (due_q > 17'(ChunkItems)) ? 8'(ChunkItems) : 8'(due_q);
 
   // ---------------------------------------------------------------- records
   logic [RecLaneW-1:0] rec_lane_q;
@@ -112,10 +113,10 @@ module rnic_qp_fetch
       end
       if (take_item) lane_q <= lane_q + LaneW'(1);
       open_q <= open_q + 2'(take_req) - 2'(last);
-      come_q <= come_q + (take_req ? 17'(chunk) : '0) - (last ? chunk_in : '0);
-      have_q <= have_q - 8'(take_item) + ((last && !bad && !records_q && !drop_q) ? 8'(chunk_in) : '0);
+      come_q <= come_q + (take_req ? 8'(chunk) : '0) - (last ? chunk_in : '0);
+      have_q <= have_q - 8'(take_item) + ((last && !bad && !records_q && !drop_q) ? chunk_in : '0);
       if (last) begin
-        due_q <= due_q - chunk_in;
+        due_q <= due_q - 17'(chunk_in);
         if (bad) err_q <= 1'b1;
       end
 `ifdef RNIC_CUT_QP_DMA_ERR
