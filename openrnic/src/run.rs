@@ -111,6 +111,9 @@ pub(crate) type Qps = Vec<QueuePair<SimBus>>;
 /// Rights of a region unless it says otherwise.
 const MR_ACCESS: Access = Access(Access::LOCAL_WRITE.0 | Access::REMOTE_WRITE.0 | Access::REMOTE_READ.0);
 
+/// TIMEOUT of `connect`: 1 ms, so that a lost last packet is sent again well within the wait of a step.
+const CONNECT_TIMEOUT: u8 = 8;
+
 /// Entries of a NIC's own completion queue.
 const OWN_CQ: u32 = 4096;
 
@@ -777,7 +780,7 @@ impl<'a> Run<'a> {
                             max_rd_atomic: Some(rd_atomic),
                             max_dest_rd_atomic: Some(rd_atomic),
                             min_rnr_timer: c.min_rnr_timer,
-                            timeout: c.timeout,
+                            timeout: Some(c.timeout.unwrap_or(CONNECT_TIMEOUT)),
                             retry_cnt: c.retry_cnt,
                             rnr_retry: c.rnr_retry,
                             ..AttrDef::default()

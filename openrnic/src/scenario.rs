@@ -554,7 +554,7 @@ table! {
         /// First PSN of the first pair's both sides; by default drawn from the seed.
         #[serde(default)]
         psn: Option<Spanned<u32>>,
-        /// TIMEOUT; by default 14.
+        /// TIMEOUT; by default 8 (1 ms).
         #[serde(default)]
         timeout: Option<u8>,
         /// RETRY_CNT; by default 7.
