@@ -179,6 +179,13 @@ module rnic_read_engine
   assign mr_req_valid_o = state_q == StKey;
   assign mr_req_o = '{key: slot.rkey, va: slot.va + 64'(s.done), len: 32'(part_q), pd: pd_q, access: 4'(1 << ACCESS_REMOTE_READ)};
 
+  logic key_ok;
+`ifdef RNIC_CUT_READ_KEY
+  assign key_ok = 1'b1;
+`else
+  assign key_ok = mr_rsp_i.err == MR_ERR_OK;
+`endif
+
   logic [7:0] synd_q;          // of the NAK
   always_comb begin
     n = s;
@@ -245,17 +252,25 @@ module rnic_read_engine
       StLoad:   state_d = StLook;
       StLook:   state_d = StSlot;
       StSlot: begin
+`ifdef RNIC_CUT_READ_FAIL
+        if (err_q) state_d = StIdle;
+`else
         if (err_q) state_d = live ? StFail : StIdle;
+`endif
         else if (!cold_asked_q) state_d = worth ? StSlot : StIdle;
         else if (cold_here_q) state_d = StPart;
       end
       StPart:   state_d = (part == '0) ? StCheck : StKey;
       StKey:    if (mr_req_ready_i) state_d = StKeyAns;
-      StKeyAns: if (mr_rsp_valid_i) state_d = (mr_rsp_i.err == MR_ERR_OK) ? StCheck : StFail;
+      StKeyAns: if (mr_rsp_valid_i) state_d = key_ok ? StCheck : StFail;
       StCheck:  state_d = live ? StJob : StIdle;
       StJob:    if (job_ready_i) state_d = (part_q == '0) ? StCommit : StPiece;
       StPiece:  if (piece_ready_i) state_d = StCommit;
+`ifdef RNIC_CUT_READ_TURNS
+      StCommit: state_d = (n.pop != push) ? StLoad : StIdle;
+`else
       StCommit: state_d = StIdle;
+`endif
       StFail:   state_d = live ? StNak : StIdle;
       StNak:    if (job_ready_i) state_d = StEvent;
       StEvent:  if (eqe_ready_i) state_d = StErr;

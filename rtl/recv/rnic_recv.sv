@@ -7,10 +7,17 @@
 //                     rnic_read_engine -> READ responses, late NAK ---------------------------------------------+
 //
 // Contract: requests are served one at a time, in order of arrival; every payload beat is taken, of dropped packets too.
-// Per packet: payload accepted by the write client, section committed, consumer index, CQE, events, ACK or NAK. What an
-// error leads to is in the table of docs for this block; the QP goes silent in the cycle of the commit and asks for
-// ERR when its NAK has been handed over. Receive queues of QPs in ERR are flushed one WQE at a time. With enable_i low
-// packets are dropped and nothing else happens.
+// Per packet: payload accepted by the write client, section committed, consumer index, CQE, events, ACK or NAK. Receive
+// queues of QPs in ERR are flushed one WQE at a time. With enable_i low packets are dropped and nothing else happens.
+//
+// Errors (the receive WQE in use reports them; an event does when there is none). The QP is silent from the commit
+// on; the NAK leaves after the READ responses before it, and ERR is asked for when it was handed over:
+//   opcode sequence, operation not built, length, DMALen, access flags, too many READs   0x61  REM_INV_REQ_ERR or QP_REQ_ERR
+//   receive too short                                                                      0x61  LOC_LEN_ERR
+//   remote key (CQE when a WRITE with immediate has its receive WQE)                       0x62  LOC_ACCESS_ERR or QP_ACCESS_ERR
+//   local key of a receive                                                                 0x63  LOC_PROT_ERR
+//   receive WQE malformed or not readable                                                  0x63  LOC_QP_OP_ERR
+//   payload of a READ response not readable                                                0x63  QP_FATAL
 module rnic_recv
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -138,5 +145,9 @@ module rnic_recv
   // Both have come to rest after the request was seen, and every frame is out.
   logic drained_q;
   assign drain_ack_o = drain_req_i && drained_q;
+`ifdef RNIC_CUT_RECV_DRAIN
+  always_ff @(posedge clk_i) drained_q <= !rst_i && drain_req_i;
+`else
   always_ff @(posedge clk_i) drained_q <= !rst_i && drain_req_i && resp_idle && read_idle && !tx_busy;
+`endif
 endmodule

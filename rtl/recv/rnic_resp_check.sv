@@ -54,7 +54,11 @@ module rnic_resp_check
   logic qpn_ok, type_ok, state_ok, addr_ok, pkey_ok;
   logic [31:0] peer_ip;
   logic [15:0] pkey;
+`ifdef RNIC_CUT_RECV_GENERATION
+  assign qpn_ok   = hot.valid;
+`else
   assign qpn_ok   = hot.valid && hot.gen == qpn_gen(desc_i.dest_qpn, QpIdxW);
+`endif
   assign type_ok  = hot.qp_type == QP_TYPE_RC && desc_i.opcode[7:5] == TRANSPORT_RC && info.is_request;
   assign state_ok = enable_i && !halted_i
       && (hot.state == QP_STATE_RTR || hot.state == QP_STATE_RTS || hot.state == QP_STATE_SQD || hot.state == QP_STATE_SQE);
@@ -74,7 +78,9 @@ module rnic_resp_check
     drop_cnt_o = COUNTER_ID_RX_DROP_QPN;
     if (!qpn_ok) drop_cnt_o = COUNTER_ID_RX_DROP_QPN;
     else if (!type_ok) drop_cnt_o = COUNTER_ID_RX_DROP_QP_TYPE;
+`ifndef RNIC_CUT_RECV_STATE
     else if (!state_ok) drop_cnt_o = COUNTER_ID_RX_DROP_QP_STATE;
+`endif
 `ifndef RNIC_CUT_RECV_ADDR
     else if (!addr_ok) drop_cnt_o = COUNTER_ID_RX_DROP_ADDR;
 `endif
@@ -144,13 +150,17 @@ module rnic_resp_check
       dup = !drop_o;
       if (info.is_send || info.is_write) dup_ack_o = dup;
       // Executed again only when all of it was executed before.
+`ifndef RNIC_CUT_RECV_DUP_READ
       else if (info.is_read_req && !read_full_i && perm_ok && !too_big && psns_o <= epsn_i - desc_i.psn) dup_read_o = dup;
+`endif
       else ignore_o = dup;
     end else
 `endif
     if (!drop_o) begin
       if (bad) nak_o = 1'b1;
+`ifndef RNIC_CUT_RECV_RNR
       else if (needs_wqe && !rq_avail_i) rnr_o = 1'b1;
+`endif
       else if (info.is_read_req && read_full_i) ignore_o = 1'b1;
       else exec_o = 1'b1;
     end

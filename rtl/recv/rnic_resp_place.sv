@@ -113,12 +113,27 @@ module rnic_resp_place
   end
   assign mr_req_valid_o = state_q == StKey;
 
+  logic key_ok;
+`ifdef RNIC_CUT_RECV_LKEY
+  assign key_ok = mr_rsp_i.err == MR_ERR_OK || is_send_i;
+`elsif RNIC_CUT_RECV_RKEY
+  assign key_ok = mr_rsp_i.err == MR_ERR_OK || !is_send_i;
+`elsif RNIC_CUT_RECV_REKEY
+  assign key_ok = mr_rsp_i.err == MR_ERR_OK || (!is_send_i && key_len_i == 32'(payload_len_i));
+`else
+  assign key_ok = mr_rsp_i.err == MR_ERR_OK;
+`endif
+
   // ---------------------------------------------------------------- judged pieces wait here for the verdict on all
   logic piece_push, piece_ready, piece_valid, cmd_ready, discard_ready, scatter_done, go;
   piece_t piece_in, piece;
-  assign piece_push = state_q == StKeyAns && mr_rsp_valid_i && mr_rsp_i.err == MR_ERR_OK && left_q != '0;
+  assign piece_push = state_q == StKeyAns && mr_rsp_valid_i && key_ok && left_q != '0;
   assign piece_in   = '{addr: mr_rsp_i.addr, len: is_send_i ? piece_len_q : left_q, last: !is_send_i || left_q == piece_len_q};
+`ifdef RNIC_CUT_RECV_JUDGE_FIRST
+  assign go         = state_q != StDrop;
+`else
   assign go         = state_q == StGo;
+`endif
   /* verilator lint_off PINCONNECTEMPTY */
   rnic_fifo #(.Width($bits(piece_t)), .Depth(MAX_SGE)) u_pieces (
       .clk_i, .rst_i(rst_i || state_q == StDone), .in_valid_i(piece_push), .in_ready_o(piece_ready), .in_data_i(piece_in),
@@ -142,7 +157,11 @@ module rnic_resp_place
   logic no_payload;
   state_e drop_state;
   assign no_payload = payload_len_i == '0;
+`ifdef RNIC_CUT_RECV_DISCARD
+  assign drop_state = StDone;
+`else
   assign drop_state = no_payload ? StDone : StDrop;
+`endif
 
   always_ff @(posedge clk_i) begin
     case (state_q)
@@ -172,12 +191,10 @@ module rnic_resp_place
         piece_va_q  <= sge.addr + 64'(off_q);
         piece_len_q <= take;
         if (sge_q >= num_sge) begin
-`ifdef RNIC_CUT_RECV_TOO_LONG
-          state_q  <= StDrop;
-`else
+`ifndef RNIC_CUT_RECV_TOO_LONG
           status_q <= WC_STATUS_LOC_LEN_ERR;
-          state_q  <= StDrop;
 `endif
+          state_q  <= StDrop;
         end else if (room == '0) begin
           sge_q   <= sge_q + 5'd1;
           off_q   <= '0;
@@ -189,7 +206,7 @@ module rnic_resp_place
       StKey: if (mr_req_ready_i) state_q <= StKeyAns;
       StKeyAns:
         if (mr_rsp_valid_i) begin
-          if (mr_rsp_i.err != MR_ERR_OK) begin
+          if (!key_ok) begin
             status_q <= is_send_i ? WC_STATUS_LOC_PROT_ERR : WC_STATUS_LOC_ACCESS_ERR;
             vendor_q <= 8'h10 | 8'(mr_rsp_i.err);
             state_q  <= drop_state;

@@ -171,7 +171,11 @@ module rnic_responder
   wqe_idx_t prod;
   always_comb begin
     s = sec_raw;
+`ifdef RNIC_CUT_RECV_EPOCH
+    if (sec_raw.epoch == '0) begin
+`else
     if (sec_raw.epoch != ctx_q.hot.epoch) begin
+`endif
       s       = '0;
       s.epoch = ctx_q.hot.epoch;
       s.epsn  = ctx_q.path.rq_psn;
@@ -246,7 +250,11 @@ module rnic_responder
   assign serving = hot_i.state == QP_STATE_RTR || hot_i.state == QP_STATE_RTS || hot_i.state == QP_STATE_SQD || hot_i.state == QP_STATE_SQE;
   // The life and state as they are now, not as they were when the packet began.
   assign live    = hot_i.valid && hot_i.epoch == s.epoch;
+`ifdef RNIC_CUT_RECV_FLUSH
+  assign flush   = 1'b0;
+`else
   assign flush   = visit_q && live && hot_i.state == QP_STATE_ERR && !hot_i.has_srq && prod != s.head;
+`endif
   assign send_deferred = visit_q && live && serving && s.def_valid && rd_none && !rd_halted;
 
   logic fatal, ok, wqe_used, do_cqe, do_event, do_comm, respond, do_job, do_err;
@@ -264,7 +272,11 @@ module rnic_responder
     synd       = AETH_SYNDROME_ACK_NO_CREDIT;
     do_err     = 1'b0;
     cqe_status = WC_STATUS_SUCCESS;
+`ifdef RNIC_CUT_RECV_COMM_EST
+    do_comm    = 1'b0;
+`else
     do_comm    = !visit_q && ctx_q.hot.state == QP_STATE_RTR && !s.comm_est && !v_q.drop;
+`endif
     n.comm_est = s.comm_est || do_comm;
 
     if (ok) begin
@@ -290,10 +302,14 @@ module rnic_responder
       // The packet that a waiting NAK names has come after all: what remains of the NAK is that it acknowledges.
       if (s.def_valid) n.def_synd = AETH_SYNDROME_ACK_NO_CREDIT;
     end else if (fatal) begin
+`ifndef RNIC_CUT_RECV_HALT
       n.halted  = 1'b1;
+`endif
       n.in_send = 1'b0;
       do_cqe    = wqe_used;
+`ifndef RNIC_CUT_RECV_EVENT
       do_event  = !wqe_used;
+`endif
       respond   = 1'b1;
       case (v_q.nak ? WC_STATUS_REM_INV_REQ_ERR : status_q)
         WC_STATUS_REM_INV_REQ_ERR, WC_STATUS_LOC_LEN_ERR: synd = AETH_SYNDROME_NAK_INV_REQ;
@@ -342,16 +358,28 @@ module rnic_responder
 `endif
     end
     // ERR is asked for when the NAK leaves: in ERR the READ responses before it would never be sent.
+`ifdef RNIC_CUT_RECV_QP_ERR
+    do_err = 1'b0;
+`else
     do_err = do_job && n.halted;
+`endif
   end
 
   assign at_commit = state_q == StCommit && out_idle;
+`ifdef RNIC_CUT_RECV_RECHECK
+  assign commit  = at_commit && (visit_q ? (flush || send_deferred) : (!v_q.drop && !v_q.ignore));
+`else
   assign commit  = at_commit && (visit_q ? (flush || send_deferred) : (live && serving && !v_q.drop && !v_q.ignore));
+`endif
   assign sec_we  = commit;
   assign sec_d   = n;
   assign cons_we = commit && do_cqe;
   assign again   = commit && flush && prod != n.head;
+`ifdef RNIC_CUT_RECV_CONS
+  assign rq_cons_we_o = 1'b0;
+`else
   assign rq_cons_we_o = cons_we;
+`endif
   assign rq_cons_o    = '{idx: idx_q, pos: '{epoch: s.epoch, val: n.head}};
 
   // ---------------------------------------------------------------- READ slots

@@ -71,7 +71,13 @@ module rnic_rq_fetch
   rnic_ram #(.Width($bits(tag_t)), .Depth(Lines)) u_tag (
       .clk_i, .we_i(fill && fill_ok), .waddr_i(line), .wdata_i(want), .re_i(state_q == StIdle), .raddr_i(line), .rdata_o(tag)
   );
+`ifdef RNIC_CUT_RECV_WQE_CACHE
+  assign hit = 1'b0;
+`elsif RNIC_CUT_RECV_WQE_TAG
+  assign hit = valid_q[line] && tag.wqe_idx == want.wqe_idx;
+`else
   assign hit = valid_q[line] && tag.qp_idx == want.qp_idx && tag.epoch == want.epoch && tag.wqe_idx == want.wqe_idx;
+`endif
 
   // ---------------------------------------------------------------- where the WQE lies
   logic [14:0] slot;
@@ -120,7 +126,11 @@ module rnic_rq_fetch
 
   // The header is the first group, so the number is there when the last one arrives.
   assign fill    = state_q == StData && grp_valid && grp_last;
+`ifdef RNIC_CUT_RECV_WQE_CHECK
+  assign fill_ok = 1'b1;
+`else
   assign fill_ok = rd_rsp_ctl_i.err == DMA_ERR_OK && num_q <= 8'(max_sge) && num_q <= 8'(LineSge);
+`endif
   assign want    = '{qp_idx: qp_idx_i, epoch: epoch_i, wqe_idx: wqe_idx_i, num_sge: num_q[4:0]};
 
   assign rsp_valid_o = state_q == StDone;

@@ -102,8 +102,14 @@ const TX_JOB: Layout = Layout(&[
 ]);
 const TX_PIECE: Layout = Layout(&[("addr", 64), ("len", 13), ("is_inline", 1)]);
 const TX_ERR: Layout = Layout(&[("qp_idx", 16), ("psn", 24), ("err", 3)]);
-const PORT_CFG: Layout =
-    Layout(&[("mac", 48), ("mtu", 3), ("up", 1), ("pkey", 8 * 16), ("gid_v4", 16), ("gid_ip", 16 * 32)]);
+const PORT_CFG: Layout = Layout(&[
+    ("mac", 48),
+    ("mtu", 3),
+    ("up", 1),
+    ("pkey", 8 * 16),
+    ("gid_v4", 16),
+    ("gid_ip", 16 * 32),
+]);
 
 /// log2 of the QP table.
 pub const QP_IDX_W: u32 = 7;
@@ -307,15 +313,28 @@ pub struct Packet {
 #[allow(missing_docs)]
 pub enum Effect {
     /// A write message was accepted whole.
-    Write { addr: u64, len: usize },
+    Write {
+        addr: u64,
+        len: usize,
+    },
     /// Consumer index published.
-    Cons { idx: u16, epoch: u16, val: u16 },
+    Cons {
+        idx: u16,
+        epoch: u16,
+        val: u16,
+    },
     Cqe(Cqe),
-    Event { event: u8, number: u32 },
+    Event {
+        event: u8,
+        number: u32,
+    },
     /// Acknowledge or READ response handed over; `pieces` are bus addresses and lengths.
     Tx(Tx),
     /// ERR asked for.
-    Err { idx: u16, epoch: u16 },
+    Err {
+        idx: u16,
+        epoch: u16,
+    },
 }
 
 /// A completion.
@@ -360,9 +379,17 @@ pub struct Manners {
 
 impl Manners {
     /// Always ready, shortest latencies.
-    pub const PROMPT: Self = Self { ready: 1.0, valid: 1.0, latency: 0 };
+    pub const PROMPT: Self = Self {
+        ready: 1.0,
+        valid: 1.0,
+        latency: 0,
+    };
     /// Busy at random.
-    pub const BUSY: Self = Self { ready: 0.6, valid: 0.7, latency: 40 };
+    pub const BUSY: Self = Self {
+        ready: 0.6,
+        valid: 0.7,
+        latency: 40,
+    };
 }
 
 struct Answer<T> {
@@ -617,7 +644,11 @@ impl RecvBench {
     /// Number of receives posted in this life.
     pub fn posted(&self, idx: u16) -> u16 {
         let (epoch, val) = self.prod[usize::from(idx)];
-        if epoch == self.qps[usize::from(idx)].epoch { val } else { 0 }
+        if epoch == self.qps[usize::from(idx)].epoch {
+            val
+        } else {
+            0
+        }
     }
 
     /// Rings the receive doorbell.
@@ -685,7 +716,12 @@ impl RecvBench {
 
     /// A READ request.
     pub fn read_packet(&self, idx: u16, psn: u32, va: u64, rkey: u32, len: u32) -> Packet {
-        Packet { va, rkey, dma_len: len, ..self.packet(idx, 0x0c, psn) }
+        Packet {
+            va,
+            rkey,
+            dma_len: len,
+            ..self.packet(idx, 0x0c, psn)
+        }
     }
 
     fn message(&self, idx: u16, psn: u32, data: &[u8], imm: Option<u32>, se: bool, ops: [u8; 4]) -> Vec<Packet> {
@@ -824,7 +860,10 @@ impl RecvBench {
         }
         self.dut.set_wide("hot_i", &hot.0);
         let (epoch, val) = self.prod[usize::from(self.prod_seen)];
-        self.dut.set_wide("rq_prod_i", &pack(POS, &[("epoch", epoch.into()), ("val", val.into())]).0);
+        self.dut.set_wide(
+            "rq_prod_i",
+            &pack(POS, &[("epoch", epoch.into()), ("val", val.into())]).0,
+        );
 
         let mut cold_ready = 0u64;
         let mut cold_rsp = 0u64;
@@ -896,7 +935,10 @@ impl RecvBench {
         let failed = done.filter(|(_, _, _, fail)| *fail);
         self.dut.set("tx_err_valid_i", u64::from(failed.is_some()));
         if let Some((_, idx, psn, _)) = failed {
-            self.dut.set_wide("tx_err_i", &pack(TX_ERR, &[("qp_idx", idx.into()), ("psn", psn.into()), ("err", 1)]).0);
+            self.dut.set_wide(
+                "tx_err_i",
+                &pack(TX_ERR, &[("qp_idx", idx.into()), ("psn", psn.into()), ("err", 1)]).0,
+            );
         }
 
         let rd_ready = self.rng.chance(m.ready);
@@ -913,7 +955,10 @@ impl RecvBench {
             beat.resize(self.bytes, 0xee);
             let err = if last { read.err } else { 0 };
             self.dut.set_wide("rd_rsp_data_i", &words(&beat));
-            self.dut.set_wide("rd_rsp_ctl_i", &pack(RD_CTL, &[("last", last.into()), ("err", err.into())]).0);
+            self.dut.set_wide(
+                "rd_rsp_ctl_i",
+                &pack(RD_CTL, &[("last", last.into()), ("err", err.into())]).0,
+            );
         }
         let wr_ready = !self.stall_writes && self.rng.chance(m.ready);
         self.dut.set("wr_ready_i", u64::from(wr_ready));
@@ -972,7 +1017,11 @@ impl RecvBench {
         if self.dut.sampled("rq_cons_we_o") == 1 {
             let c = element(&self.dut.sampled_wide("rq_cons_o"), POS_WR, 0);
             let f = |name| get(POS_WR, &c, name) as u16;
-            self.did(Effect::Cons { idx: f("idx"), epoch: f("epoch"), val: f("val") });
+            self.did(Effect::Cons {
+                idx: f("idx"),
+                epoch: f("epoch"),
+                val: f("val"),
+            });
         }
         if wr_ready && self.dut.sampled("wr_valid_o") == 1 {
             self.take_write();
@@ -982,7 +1031,11 @@ impl RecvBench {
             let req = element(&self.dut.sampled_wide("rd_req_o"), RD_REQ, 0);
             let (addr, len) = (get(RD_REQ, &req, "addr"), get(RD_REQ, &req, "len") as usize);
             self.wqe_reads.push((addr, len));
-            let err = self.bad_reads.iter().find(|(r, _)| r.start < addr + len as u64 && addr < r.end).map_or(0, |(_, e)| *e);
+            let err = self
+                .bad_reads
+                .iter()
+                .find(|(r, _)| r.start < addr + len as u64 && addr < r.end)
+                .map_or(0, |(_, e)| *e);
             let due = now + 1 + self.latency();
             let data = self.bytes_at(addr, len).to_vec();
             self.reads.push_back(Read { due, data, err });
@@ -1048,7 +1101,11 @@ impl RecvBench {
         let beat = Bits(self.dut.sampled_wide("wr_data_o")).bytes(0, self.bytes);
         let n = self.bytes.min(len - data.len());
         data.extend(&beat[..n]);
-        assert_eq!(self.dut.sampled("wr_last_o") == 1, data.len() == len, "last beat of a write of {len} bytes");
+        assert_eq!(
+            self.dut.sampled("wr_last_o") == 1,
+            data.len() == len,
+            "last beat of a write of {len} bytes"
+        );
         if data.len() == len {
             let at = (addr - MEM_BASE) as usize;
             self.mem[at..at + len].copy_from_slice(&data);
@@ -1064,7 +1121,8 @@ impl RecvBench {
             let p = element(&self.dut.sampled_wide("tx_piece_o"), TX_PIECE, 0);
             assert_eq!(get(TX_PIECE, &p, "is_inline"), 0);
             if let Some(tx) = &mut tx {
-                tx.pieces.push((get(TX_PIECE, &p, "addr"), get(TX_PIECE, &p, "len") as usize));
+                tx.pieces
+                    .push((get(TX_PIECE, &p, "addr"), get(TX_PIECE, &p, "len") as usize));
             }
         }
         if tx.is_none() && piece_ready {
@@ -1104,7 +1162,10 @@ impl RecvBench {
             let (idx, epoch) = (get(QP_ERR, &e, "idx") as u16, get(QP_ERR, &e, "epoch") as u16);
             self.did(Effect::Err { idx, epoch });
             if let Some(after) = self.err_after {
-                self.pending_err.push(Answer { due: now + after, what: (idx, epoch) });
+                self.pending_err.push(Answer {
+                    due: now + after,
+                    what: (idx, epoch),
+                });
             }
         }
         for a in std::mem::take(&mut self.pending_err) {
@@ -1120,11 +1181,17 @@ impl RecvBench {
 
 /// Seed of a random test: `OPENRNIC_SEED` or a fixed one; printed.
 pub fn seed() -> u64 {
-    let seed = std::env::var("OPENRNIC_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    let seed = std::env::var("OPENRNIC_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(1);
     println!("OPENRNIC_SEED={seed}");
     seed
 }
 
 fn words(bytes: &[u8]) -> Vec<u32> {
-    bytes.chunks(4).map(|c| c.iter().rev().fold(0, |w, b| w << 8 | u32::from(*b))).collect()
+    bytes
+        .chunks(4)
+        .map(|c| c.iter().rev().fold(0, |w, b| w << 8 | u32::from(*b)))
+        .collect()
 }

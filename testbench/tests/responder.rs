@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use openrnic_testbench::recv_bench::{
-    Cqe, Effect, MAX_RD, MEM_BASE, MEM_SIZE, Manners, OUR_IP, PEER_IP, Packet, Qp, RecvBench, Region, Sge, Tx, counter, event,
-    gid_v4, seed, state,
+    Cqe, Effect, MAX_RD, MEM_BASE, MEM_SIZE, Manners, OUR_IP, PEER_IP, Packet, Qp, RecvBench, Region, Sge, Tx, counter,
+    event, gid_v4, seed, state,
 };
 
 const RTR: u8 = state::RTR;
@@ -31,7 +31,14 @@ const VA_OFF: u64 = 0x7000_0000_0000;
 fn bench(width: usize, seed: u64) -> RecvBench {
     let mut b = RecvBench::new(width, seed);
     // All data memory, with all rights, at addresses other than those of the bus.
-    b.regions.push(Region { key: KEY, pd: 7, access: 0xf, va: DATA + VA_OFF, len: MEM_SIZE as u64 - 0x4_0000, addr: DATA });
+    b.regions.push(Region {
+        key: KEY,
+        pd: 7,
+        access: 0xf,
+        va: DATA + VA_OFF,
+        len: MEM_SIZE as u64 - 0x4_0000,
+        addr: DATA,
+    });
     b
 }
 
@@ -40,7 +47,11 @@ fn va(addr: u64) -> u64 {
 }
 
 fn sge(addr: u64, len: u32) -> Sge {
-    Sge { addr: va(addr), len, lkey: KEY }
+    Sge {
+        addr: va(addr),
+        len,
+        lkey: KEY,
+    }
 }
 
 fn connect(b: &mut RecvBench, idx: u16, change: impl FnOnce(&mut Qp)) {
@@ -76,15 +87,29 @@ fn ack(idx: u16, psn: u32, msn: u32) -> Effect {
 }
 
 fn aeth(idx: u16, psn: u32, syndrome: u8, msn: u32) -> Effect {
-    Effect::Tx(Tx { idx, opcode: 0x11, psn: psn & 0xff_ffff, syndrome, msn, len: 0, pieces: vec![] })
+    Effect::Tx(Tx {
+        idx,
+        opcode: 0x11,
+        psn: psn & 0xff_ffff,
+        syndrome,
+        msn,
+        len: 0,
+        pieces: vec![],
+    })
 }
 
 fn err(b: &RecvBench, idx: u16) -> Effect {
-    Effect::Err { idx, epoch: b.qps[usize::from(idx)].epoch }
+    Effect::Err {
+        idx,
+        epoch: b.qps[usize::from(idx)].epoch,
+    }
 }
 
 fn event_of(b: &RecvBench, idx: u16, event: u8) -> Effect {
-    Effect::Event { event, number: b.qpn(idx) }
+    Effect::Event {
+        event,
+        number: b.qpn(idx),
+    }
 }
 
 fn cqe(b: &RecvBench, idx: u16, wqe_index: u16, byte_len: usize) -> Cqe {
@@ -103,7 +128,12 @@ fn cqe(b: &RecvBench, idx: u16, wqe_index: u16, byte_len: usize) -> Cqe {
 }
 
 fn failed(b: &RecvBench, idx: u16, wqe_index: u16, status: u8, vendor_err: u8) -> Effect {
-    Effect::Cqe(Cqe { status, vendor_err, solicited: true, ..cqe(b, idx, wqe_index, 0) })
+    Effect::Cqe(Cqe {
+        status,
+        vendor_err,
+        solicited: true,
+        ..cqe(b, idx, wqe_index, 0)
+    })
 }
 
 fn data(b: &mut RecvBench, len: usize) -> Vec<u8> {
@@ -113,7 +143,12 @@ fn data(b: &mut RecvBench, len: usize) -> Vec<u8> {
 /// What memory must look like: a copy to which the test applies what it expects.
 fn expect_memory(b: &RecvBench, expected: &[u8]) {
     if let Some(at) = (0..MEM_SIZE).find(|i| b.mem[*i] != expected[*i]) {
-        panic!("memory differs first at {:#x}: {:#x}, expected {:#x}", MEM_BASE + at as u64, b.mem[at], expected[at]);
+        panic!(
+            "memory differs first at {:#x}: {:#x}, expected {:#x}",
+            MEM_BASE + at as u64,
+            b.mem[at],
+            expected[at]
+        );
     }
 }
 
@@ -167,8 +202,9 @@ fn a_send_of_any_length_is_scattered_over_any_elements_and_nothing_beside_them()
             });
             let mtu = b.qps[5].mtu_bytes();
             let mut psn = 100;
-            for (n, len) in
-                [0, 1, 3, mtu - 1, mtu, mtu + 1, 2 * mtu, 3 * mtu + 5, 5 * mtu - 1, 7].into_iter().enumerate()
+            for (n, len) in [0, 1, 3, mtu - 1, mtu, mtu + 1, 2 * mtu, 3 * mtu + 5, 5 * mtu - 1, 7]
+                .into_iter()
+                .enumerate()
             {
                 let sges = random_sges(&mut b, DATA, len, 16);
                 b.post(5, &sges);
@@ -185,13 +221,23 @@ fn a_send_of_any_length_is_scattered_over_any_elements_and_nothing_beside_them()
                 expect_memory(&b, &expected);
                 // Payload, consumer index, CQE, acknowledge: in this order.
                 let tail = &done[done.len() - 3..];
-                assert!(done[..done.len() - 3].iter().all(|e| matches!(e, Effect::Write { .. })), "{done:?}");
-                let written: usize = done.iter().map(|e| if let Effect::Write { len, .. } = e { *len } else { 0 }).sum();
+                assert!(
+                    done[..done.len() - 3].iter().all(|e| matches!(e, Effect::Write { .. })),
+                    "{done:?}"
+                );
+                let written: usize = done
+                    .iter()
+                    .map(|e| if let Effect::Write { len, .. } = e { *len } else { 0 })
+                    .sum();
                 assert_eq!(written, len);
                 assert_eq!(
                     tail,
                     [
-                        Effect::Cons { idx: 5, epoch: b.qps[5].epoch, val: n as u16 + 1 },
+                        Effect::Cons {
+                            idx: 5,
+                            epoch: b.qps[5].epoch,
+                            val: n as u16 + 1
+                        },
                         Effect::Cqe(Cqe {
                             solicited: n % 3 == 0,
                             with_imm: imm.is_some(),
@@ -212,8 +258,9 @@ fn a_receive_wqe_may_have_one_to_sixteen_elements_and_empty_ones() {
         connect(b, 3, |qp| qp.log_rq_stride = 4);
         let mut psn = 100;
         for n in 1..=16usize {
-            let sges: Vec<Sge> =
-                (0..n).map(|i| sge(DATA + 97 * i as u64 + 3, if i % 4 == 2 { 0 } else { 11 + i as u32 })).collect();
+            let sges: Vec<Sge> = (0..n)
+                .map(|i| sge(DATA + 97 * i as u64 + 3, if i % 4 == 2 { 0 } else { 11 + i as u32 }))
+                .collect();
             let len = sges.iter().map(|s| s.len as usize).sum();
             b.post(3, &sges);
             b.run(6);
@@ -223,7 +270,10 @@ fn a_receive_wqe_may_have_one_to_sixteen_elements_and_empty_ones() {
             let packets = b.send_packets(3, psn, &bytes, None, false);
             psn += packets.len() as u32;
             b.receive(packets);
-            assert_eq!(b.outcome(), [Effect::Cqe(cqe(b, 3, n as u16 - 1, len)), ack(3, psn - 1, n as u32)]);
+            assert_eq!(
+                b.outcome(),
+                [Effect::Cqe(cqe(b, 3, n as u16 - 1, len)), ack(3, psn - 1, n as u32)]
+            );
             expect_memory(b, &expected);
         }
     });
@@ -280,7 +330,10 @@ fn a_write_of_any_length_and_alignment_lands_at_its_address_and_nowhere_else() {
             let mtu = b.qps[9].mtu_bytes();
             let mut psn = 100;
             let mut wqes = 0;
-            for (n, len) in [1, 5, mtu - 1, mtu, mtu + 1, 3 * mtu, 4 * mtu + 9, 0].into_iter().enumerate() {
+            for (n, len) in [1, 5, mtu - 1, mtu, mtu + 1, 3 * mtu, 4 * mtu + 9, 0]
+                .into_iter()
+                .enumerate()
+            {
                 let at = DATA + b.rng.below(4096);
                 let bytes = data(&mut b, len);
                 let mut expected = b.mem.clone();
@@ -292,7 +345,13 @@ fn a_write_of_any_length_and_alignment_lands_at_its_address_and_nowhere_else() {
                 b.receive(packets);
                 let mut want = vec![ack(9, psn - 1, n as u32 + 1)];
                 if imm.is_some() {
-                    let c = Cqe { opcode: RECV_IMM, with_imm: true, imm: 0xa0b0_c0d0, solicited: true, ..cqe(&b, 9, wqes, len) };
+                    let c = Cqe {
+                        opcode: RECV_IMM,
+                        with_imm: true,
+                        imm: 0xa0b0_c0d0,
+                        solicited: true,
+                        ..cqe(&b, 9, wqes, len)
+                    };
                     want.insert(0, Effect::Cqe(c));
                     wqes += 1;
                 }
@@ -315,8 +374,20 @@ fn read_responses(b: &RecvBench, idx: u16, psn: u32, addr: u64, len: usize, msn:
                 (false, false) => 0x0e,
                 (false, true) => 0x0f,
             };
-            let pieces = if part > 0 { vec![(addr + (i * mtu) as u64, part)] } else { vec![] };
-            Effect::Tx(Tx { idx, opcode, psn: (psn + i as u32) & 0xff_ffff, syndrome: ACK, msn, len: part, pieces })
+            let pieces = if part > 0 {
+                vec![(addr + (i * mtu) as u64, part)]
+            } else {
+                vec![]
+            };
+            Effect::Tx(Tx {
+                idx,
+                opcode,
+                psn: (psn + i as u32) & 0xff_ffff,
+                syndrome: ACK,
+                msn,
+                len: part,
+                pieces,
+            })
         })
         .collect()
 }
@@ -331,7 +402,10 @@ fn a_read_is_answered_packet_by_packet_from_its_addresses() {
             connect(&mut b, 9, |qp| qp.mtu = mtu);
             let mtu = b.qps[9].mtu_bytes();
             let mut psn = 100;
-            for (n, len) in [1, mtu - 1, mtu, mtu + 1, 2 * mtu, 3 * mtu + 7, 0].into_iter().enumerate() {
+            for (n, len) in [1, mtu - 1, mtu, mtu + 1, 2 * mtu, 3 * mtu + 7, 0]
+                .into_iter()
+                .enumerate()
+            {
                 let at = DATA + b.rng.below(4096);
                 let request = b.read_packet(9, psn, va(at), KEY, len as u32);
                 b.receive([request]);
@@ -362,7 +436,11 @@ fn psns_wrap_at_24_bits_in_every_kind_of_request() {
         b.receive(packets.clone());
         assert_eq!(b.outcome(), [ack(2, 2, 1)]);
         b.receive([packets[0].clone(), packets[1].clone()]);
-        assert_eq!(b.outcome(), [ack(2, 2, 1), ack(2, 2, 1)], "duplicates from before the wrap");
+        assert_eq!(
+            b.outcome(),
+            [ack(2, 2, 1), ack(2, 2, 1)],
+            "duplicates from before the wrap"
+        );
         connect(b, 2, |qp| qp.rq_psn = 0xff_ffff);
         let request = b.read_packet(2, 0xff_ffff, va(DATA), KEY, 700);
         b.receive([request]);
@@ -452,7 +530,12 @@ fn packets_that_are_not_for_the_qp_are_dropped_without_any_effect_and_counted_by
         });
         dropped(b, bad, counter::RX_DROP_ADDR);
         // None of them has moved anything.
-        b.receive([Packet { ack_req: true, opcode: 0x0a, payload: vec![9; 200], ..good }]);
+        b.receive([Packet {
+            ack_req: true,
+            opcode: 0x0a,
+            payload: vec![9; 200],
+            ..good
+        }]);
         assert_eq!(b.outcome(), [ack(4, 100, 1)]);
     });
 }
@@ -488,11 +571,20 @@ fn a_gap_is_named_once_and_the_expected_packet_ends_it() {
     all(|b| {
         connect(b, 4, |_| ());
         let w = |b: &RecvBench, psn: u32| b.write_packets(4, psn, va(DATA), KEY, &[7; 10], None).remove(0);
-        let packets: Vec<_> = [102, 103, 200, 100, 101, 103, 104, 102].iter().map(|p| w(b, *p)).collect();
+        let packets: Vec<_> = [102, 103, 200, 100, 101, 103, 104, 102]
+            .iter()
+            .map(|p| w(b, *p))
+            .collect();
         b.receive(packets);
         assert_eq!(
             b.outcome(),
-            [aeth(4, 100, NAK_SEQ, 0), ack(4, 100, 1), ack(4, 101, 2), aeth(4, 102, NAK_SEQ, 2), ack(4, 102, 3)]
+            [
+                aeth(4, 100, NAK_SEQ, 0),
+                ack(4, 100, 1),
+                ack(4, 101, 2),
+                aeth(4, 102, NAK_SEQ, 2),
+                ack(4, 102, 3)
+            ]
         );
         assert_eq!(b.counters[counter::RX_OUT_OF_SEQUENCE], 5);
         assert_eq!(b.counters[counter::RX_DUPLICATES], 0);
@@ -516,7 +608,11 @@ fn a_duplicate_is_acknowledged_and_not_executed() {
         // The same packets with other contents, with and without a wish for an acknowledge.
         for (i, p) in send.into_iter().chain(write).enumerate() {
             let n = p.payload.len();
-            b.receive([Packet { payload: vec![0xee; n], ack_req: i % 2 == 0, ..p }]);
+            b.receive([Packet {
+                payload: vec![0xee; n],
+                ack_req: i % 2 == 0,
+                ..p
+            }]);
             b.settle();
             assert_eq!(b.take(), [ack(4, 102, 2)]);
         }
@@ -589,7 +685,11 @@ fn without_a_receive_wqe_the_peer_is_told_to_wait_and_the_same_packet_works_late
         assert_eq!(b.outcome(), [aeth(4, 100, 0x20 | 21, 0)], "each try is answered");
         expect_memory(b, &expected);
         b.post(4, &[sge(DATA, 600)]);
-        place(&mut expected, b.qps[4].rq_base, b.bytes_at(b.qps[4].rq_base, 64).to_vec().as_slice());
+        place(
+            &mut expected,
+            b.qps[4].rq_base,
+            b.bytes_at(b.qps[4].rq_base, 64).to_vec().as_slice(),
+        );
         place(&mut expected, DATA, &bytes);
         b.run(6);
         b.receive(send);
@@ -604,7 +704,12 @@ fn without_a_receive_wqe_the_peer_is_told_to_wait_and_the_same_packet_works_late
         b.post(4, &[]);
         b.run(6);
         b.receive([write[2].clone()]);
-        let c = Cqe { opcode: RECV_IMM, with_imm: true, imm: 3, ..cqe(b, 4, 1, 600) };
+        let c = Cqe {
+            opcode: RECV_IMM,
+            with_imm: true,
+            imm: 3,
+            ..cqe(b, 4, 1, 600)
+        };
         assert_eq!(b.outcome(), [Effect::Cqe(c), ack(4, 105, 2)]);
         assert_eq!(b.bytes_at(DATA + 8000, 600), bytes);
     });
@@ -625,8 +730,15 @@ fn invalid(b: &mut RecvBench, what: &str, packets: Vec<Packet>, psn: u32, msn: u
     b.receive(packets);
     b.settle();
     let memory_ok = b.take();
-    let memory_ok: Vec<_> = memory_ok.into_iter().filter(|e| !matches!(e, Effect::Write { .. } | Effect::Tx(Tx { syndrome: ACK, .. }))).collect();
-    assert_eq!(memory_ok, [event_of(b, 4, event::QP_REQ_ERR), aeth(4, psn, NAK_INV, msn), err(b, 4)], "{what}");
+    let memory_ok: Vec<_> = memory_ok
+        .into_iter()
+        .filter(|e| !matches!(e, Effect::Write { .. } | Effect::Tx(Tx { syndrome: ACK, .. })))
+        .collect();
+    assert_eq!(
+        memory_ok,
+        [event_of(b, 4, event::QP_REQ_ERR), aeth(4, psn, NAK_INV, msn), err(b, 4)],
+        "{what}"
+    );
     is_dead(b, 4);
 }
 
@@ -636,7 +748,10 @@ fn opcodes_out_of_order_are_invalid_requests() {
         // MIDDLE or LAST without FIRST.
         for op in [0x01, 0x02, 0x03, 0x07, 0x08, 0x09] {
             connect(b, 4, |_| ());
-            let p = Packet { payload: vec![1; 256], ..b.packet(4, op, 100) };
+            let p = Packet {
+                payload: vec![1; 256],
+                ..b.packet(4, op, 100)
+            };
             invalid(b, &format!("opcode {op:#x} first"), vec![p], 100, 0);
         }
         // Inside of a WRITE: everything but its own MIDDLE and LAST.
@@ -644,7 +759,13 @@ fn opcodes_out_of_order_are_invalid_requests() {
             connect(b, 4, |_| ());
             let first = b.write_packets(4, 100, va(DATA), KEY, &[1; 600], None).remove(0);
             let n = if op == 0x0c { 0 } else { 256 };
-            let p = Packet { payload: vec![1; n], va: va(DATA), rkey: KEY, dma_len: 256, ..b.packet(4, op, 101) };
+            let p = Packet {
+                payload: vec![1; n],
+                va: va(DATA),
+                rkey: KEY,
+                dma_len: 256,
+                ..b.packet(4, op, 101)
+            };
             invalid(b, &format!("opcode {op:#x} in a WRITE"), vec![first, p], 101, 0);
         }
     });
@@ -661,7 +782,13 @@ fn an_invalid_request_inside_of_a_send_is_reported_by_its_receive_wqe() {
             b.run(8);
             let first = b.send_packets(4, 100, &[1; 600], None, false).remove(0);
             let n = if op == 0x0c { 0 } else { 256 };
-            let p = Packet { payload: vec![1; n], va: va(DATA), rkey: KEY, dma_len: 256, ..b.packet(4, op, 101) };
+            let p = Packet {
+                payload: vec![1; n],
+                va: va(DATA),
+                rkey: KEY,
+                dma_len: 256,
+                ..b.packet(4, op, 101)
+            };
             b.receive([first, p]);
             let want = [failed(b, 4, 0, REM_INV_REQ, 0), aeth(4, 101, NAK_INV, 0), err(b, 4)];
             assert_eq!(b.outcome(), want, "opcode {op:#x}");
@@ -675,7 +802,12 @@ fn operations_that_are_not_built_are_invalid_requests() {
     all(|b| {
         for (op, payload) in [(0x13, 0), (0x14, 0), (0x17, 8), (0x16, 8)] {
             connect(b, 4, |qp| qp.access = 0xe);
-            let p = Packet { payload: vec![1; payload], va: va(DATA), rkey: KEY, ..b.packet(4, op, 100) };
+            let p = Packet {
+                payload: vec![1; payload],
+                va: va(DATA),
+                rkey: KEY,
+                ..b.packet(4, op, 100)
+            };
             invalid(b, &format!("opcode {op:#x}"), vec![p], 100, 0);
         }
     });
@@ -684,11 +816,25 @@ fn operations_that_are_not_built_are_invalid_requests() {
 #[test]
 fn lengths_against_the_path_mtu_are_checked() {
     all(|b| {
-        for (op, len) in [(0x00, 255), (0x00, 257), (0x00, 0), (0x04, 257), (0x06, 255), (0x0a, 257), (0x05, 300)] {
+        for (op, len) in [
+            (0x00, 255),
+            (0x00, 257),
+            (0x00, 0),
+            (0x04, 257),
+            (0x06, 255),
+            (0x0a, 257),
+            (0x05, 300),
+        ] {
             connect(b, 4, |_| ());
             b.post(4, &[sge(DATA, 1000)]);
             b.run(6);
-            let p = Packet { payload: vec![1; len], va: va(DATA), rkey: KEY, dma_len: len as u32, ..b.packet(4, op, 100) };
+            let p = Packet {
+                payload: vec![1; len],
+                va: va(DATA),
+                rkey: KEY,
+                dma_len: len as u32,
+                ..b.packet(4, op, 100)
+            };
             b.receive([p]);
             let want = [event_of(b, 4, event::QP_REQ_ERR), aeth(4, 100, NAK_INV, 0), err(b, 4)];
             let got = b.outcome();
@@ -700,12 +846,18 @@ fn lengths_against_the_path_mtu_are_checked() {
         for (op, len) in [(0x08, 0), (0x08, 257), (0x07, 100), (0x09, 0)] {
             connect(b, 4, |_| ());
             let first = b.write_packets(4, 100, va(DATA), KEY, &[1; 600], None).remove(0);
-            let p = Packet { payload: vec![1; len], ..b.packet(4, op, 101) };
+            let p = Packet {
+                payload: vec![1; len],
+                ..b.packet(4, op, 101)
+            };
             invalid(b, &format!("opcode {op:#x}, {len} bytes"), vec![first, p], 101, 0);
         }
         // A READ request has no payload.
         connect(b, 4, |_| ());
-        let p = Packet { payload: vec![1; 8], ..b.read_packet(4, 100, va(DATA), KEY, 8) };
+        let p = Packet {
+            payload: vec![1; 8],
+            ..b.read_packet(4, 100, va(DATA), KEY, 8)
+        };
         invalid(b, "READ with payload", vec![p], 100, 0);
     });
 }
@@ -730,7 +882,10 @@ fn what_a_write_brings_adds_up_to_its_dma_length() {
             let memory = b.mem.clone();
             b.receive(packets);
             let got: Vec<_> = b.outcome();
-            let tx = got.iter().find_map(|e| if let Effect::Tx(t) = e { Some(t) } else { None }).unwrap();
+            let tx = got
+                .iter()
+                .find_map(|e| if let Effect::Tx(t) = e { Some(t) } else { None })
+                .unwrap();
             assert_eq!(tx.syndrome, NAK_INV, "{lens:?} for {dma_len}");
             assert_eq!(got[0], event_of(b, 4, event::QP_REQ_ERR));
             assert_eq!(got[2], err(b, 4));
@@ -771,24 +926,58 @@ fn a_bad_remote_key_is_a_remote_access_error_before_the_first_byte() {
     all(|b| {
         let at = DATA + 0x1_0000;
         // Key, protection domain, rights, range at both ends.
-        b.regions.push(Region { key: 0x700, pd: 8, access: 0xf, va: at, len: 1000, addr: at });
-        b.regions.push(Region { key: 0x800, pd: 7, access: 0x9, va: at, len: 1000, addr: at });
-        b.regions.push(Region { key: 0x900, pd: 7, access: 0x7, va: at, len: 1000, addr: at });
-        for (key, addr, len) in
-            [(0x600, at, 600), (0x700, at, 600), (0x800, at, 600), (0x900, at + 401, 600), (0x900, at - 1, 600), (0x900, u64::MAX - 5, 600)]
-        {
+        b.regions.push(Region {
+            key: 0x700,
+            pd: 8,
+            access: 0xf,
+            va: at,
+            len: 1000,
+            addr: at,
+        });
+        b.regions.push(Region {
+            key: 0x800,
+            pd: 7,
+            access: 0x9,
+            va: at,
+            len: 1000,
+            addr: at,
+        });
+        b.regions.push(Region {
+            key: 0x900,
+            pd: 7,
+            access: 0x7,
+            va: at,
+            len: 1000,
+            addr: at,
+        });
+        for (key, addr, len) in [
+            (0x600, at, 600),
+            (0x700, at, 600),
+            (0x800, at, 600),
+            (0x900, at + 401, 600),
+            (0x900, at - 1, 600),
+            (0x900, u64::MAX - 5, 600),
+        ] {
             connect(b, 4, |_| ());
             let memory = b.mem.clone();
             let packets = b.write_packets(4, 100, addr, key, &vec![1; len], None);
             b.receive(packets);
-            let want = [event_of(b, 4, event::QP_ACCESS_ERR), aeth(4, 100, NAK_ACCESS, 0), err(b, 4)];
+            let want = [
+                event_of(b, 4, event::QP_ACCESS_ERR),
+                aeth(4, 100, NAK_ACCESS, 0),
+                err(b, 4),
+            ];
             assert_eq!(b.outcome(), want, "WRITE with key {key:#x} at {addr:#x}");
             expect_memory(b, &memory);
             is_dead(b, 4);
             connect(b, 4, |_| ());
             let p = b.read_packet(4, 100, addr, key, len as u32);
             b.receive([p]);
-            let want = [event_of(b, 4, event::QP_ACCESS_ERR), aeth(4, 100, NAK_ACCESS, 0), err(b, 4)];
+            let want = [
+                event_of(b, 4, event::QP_ACCESS_ERR),
+                aeth(4, 100, NAK_ACCESS, 0),
+                err(b, 4),
+            ];
             assert_eq!(b.outcome(), want, "READ with key {key:#x} at {addr:#x}");
         }
         // The very end of the region is good.
@@ -824,7 +1013,11 @@ fn a_region_that_goes_while_a_write_is_under_way_stops_it() {
         let region = b.regions.remove(0);
         let memory = b.mem.clone();
         b.receive(packets[1..].to_vec());
-        let want = [event_of(b, 4, event::QP_ACCESS_ERR), aeth(4, 101, NAK_ACCESS, 0), err(b, 4)];
+        let want = [
+            event_of(b, 4, event::QP_ACCESS_ERR),
+            aeth(4, 101, NAK_ACCESS, 0),
+            err(b, 4),
+        ];
         assert_eq!(b.outcome(), want);
         expect_memory(b, &memory);
         b.regions.push(region);
@@ -840,8 +1033,14 @@ fn a_failed_key_of_a_write_with_immediate_is_reported_by_the_receive_wqe() {
         b.run(6);
         let packets = b.write_packets(4, 100, va(DATA), 0x5555_5500, &[9; 20], Some(1));
         b.receive(packets);
-        let Effect::Cqe(c) = failed(b, 4, 0, LOC_ACCESS_ERR, 0x11) else { unreachable!() };
-        let want = [Effect::Cqe(Cqe { opcode: RECV_IMM, ..c }), aeth(4, 100, NAK_ACCESS, 0), err(b, 4)];
+        let Effect::Cqe(c) = failed(b, 4, 0, LOC_ACCESS_ERR, 0x11) else {
+            unreachable!()
+        };
+        let want = [
+            Effect::Cqe(Cqe { opcode: RECV_IMM, ..c }),
+            aeth(4, 100, NAK_ACCESS, 0),
+            err(b, 4),
+        ];
         assert_eq!(b.outcome(), want);
     });
 }
@@ -870,14 +1069,63 @@ fn a_send_longer_than_its_receive_is_refused_whole_packet_by_packet() {
 fn a_bad_local_key_is_a_protection_error_and_no_byte_of_the_packet_is_written() {
     all(|b| {
         let at = DATA + 0x1_0000;
-        b.regions.push(Region { key: 0x700, pd: 8, access: 0xf, va: at, len: 1000, addr: at });
-        b.regions.push(Region { key: 0x800, pd: 7, access: 0xe, va: at, len: 1000, addr: at });
-        b.regions.push(Region { key: 0x900, pd: 7, access: 0x1, va: at, len: 1000, addr: at });
+        b.regions.push(Region {
+            key: 0x700,
+            pd: 8,
+            access: 0xf,
+            va: at,
+            len: 1000,
+            addr: at,
+        });
+        b.regions.push(Region {
+            key: 0x800,
+            pd: 7,
+            access: 0xe,
+            va: at,
+            len: 1000,
+            addr: at,
+        });
+        b.regions.push(Region {
+            key: 0x900,
+            pd: 7,
+            access: 0x1,
+            va: at,
+            len: 1000,
+            addr: at,
+        });
         for (bad, vendor) in [
-            (Sge { addr: at, len: 100, lkey: 0x600 }, 0x11),
-            (Sge { addr: at, len: 100, lkey: 0x700 }, 0x12),
-            (Sge { addr: at, len: 100, lkey: 0x800 }, 0x13),
-            (Sge { addr: at + 901, len: 100, lkey: 0x900 }, 0x14),
+            (
+                Sge {
+                    addr: at,
+                    len: 100,
+                    lkey: 0x600,
+                },
+                0x11,
+            ),
+            (
+                Sge {
+                    addr: at,
+                    len: 100,
+                    lkey: 0x700,
+                },
+                0x12,
+            ),
+            (
+                Sge {
+                    addr: at,
+                    len: 100,
+                    lkey: 0x800,
+                },
+                0x13,
+            ),
+            (
+                Sge {
+                    addr: at + 901,
+                    len: 100,
+                    lkey: 0x900,
+                },
+                0x14,
+            ),
         ] {
             connect(b, 4, |qp| qp.log_rq_stride = 2);
             b.post(4, &[sge(DATA, 100), bad]);
@@ -885,13 +1133,27 @@ fn a_bad_local_key_is_a_protection_error_and_no_byte_of_the_packet_is_written() 
             let memory = b.mem.clone();
             let packets = b.send_packets(4, 100, &[1; 200], None, false);
             b.receive(packets);
-            let want = [failed(b, 4, 0, LOC_PROT_ERR, vendor), aeth(4, 100, NAK_OP, 0), err(b, 4)];
+            let want = [
+                failed(b, 4, 0, LOC_PROT_ERR, vendor),
+                aeth(4, 100, NAK_OP, 0),
+                err(b, 4),
+            ];
             assert_eq!(b.outcome(), want);
             expect_memory(b, &memory);
         }
         // Elements that the message does not reach are not judged.
         connect(b, 4, |qp| qp.log_rq_stride = 2);
-        b.post(4, &[sge(DATA, 100), Sge { addr: 0, len: 100, lkey: 0 }]);
+        b.post(
+            4,
+            &[
+                sge(DATA, 100),
+                Sge {
+                    addr: 0,
+                    len: 100,
+                    lkey: 0,
+                },
+            ],
+        );
         b.run(6);
         let packets = b.send_packets(4, 100, &[1; 100], None, false);
         b.receive(packets);
@@ -916,7 +1178,11 @@ fn a_malformed_or_unreadable_receive_wqe_is_an_operation_error() {
             let memory = b.mem.clone();
             let packets = b.send_packets(4, 100, &[1; 50], None, false);
             b.receive(packets);
-            let want = [failed(b, 4, 0, LOC_QP_OP_ERR, err_code), aeth(4, 100, NAK_OP, 0), err(b, 4)];
+            let want = [
+                failed(b, 4, 0, LOC_QP_OP_ERR, err_code),
+                aeth(4, 100, NAK_OP, 0),
+                err(b, 4),
+            ];
             assert_eq!(b.outcome(), want);
             expect_memory(b, &memory);
             b.bad_reads.clear();
@@ -959,7 +1225,10 @@ fn an_ack_does_not_overtake_earlier_read_responses_and_comes_after_them() {
         want.push(ack(4, 109, 3));
         let got = b.outcome();
         // On a slow bench the two WRITEs may be acknowledged apart.
-        let acks = got.iter().filter(|e| matches!(e, Effect::Tx(t) if t.opcode == 0x11)).count();
+        let acks = got
+            .iter()
+            .filter(|e| matches!(e, Effect::Tx(t) if t.opcode == 0x11))
+            .count();
         assert!((1..=2).contains(&acks));
         assert_eq!(got[..8], want[..8]);
         assert_eq!(got.last(), want.last());
@@ -1007,7 +1276,14 @@ fn a_region_that_goes_while_a_read_is_answered_ends_it_with_a_nak() {
         assert!((2..6).contains(&n), "{got:?}");
         let want = read_responses(b, 4, 100, DATA, 256 * 6, 1);
         assert_eq!(got[..n], want[..n]);
-        assert_eq!(got[n..], [aeth(4, 100 + n as u32, NAK_ACCESS, 0), event_of(b, 4, event::QP_ACCESS_ERR), err(b, 4)]);
+        assert_eq!(
+            got[n..],
+            [
+                aeth(4, 100 + n as u32, NAK_ACCESS, 0),
+                event_of(b, 4, event::QP_ACCESS_ERR),
+                err(b, 4)
+            ]
+        );
         is_dead(b, 4);
     });
 }
@@ -1021,7 +1297,10 @@ fn a_payload_that_the_host_does_not_deliver_is_a_remote_operation_error() {
         b.receive([request]);
         let got = b.outcome();
         let n = got.len() - 3;
-        assert_eq!(got[n..], [aeth(4, 101, NAK_OP, 0), event_of(b, 4, event::QP_FATAL), err(b, 4)]);
+        assert_eq!(
+            got[n..],
+            [aeth(4, 101, NAK_OP, 0), event_of(b, 4, event::QP_FATAL), err(b, 4)]
+        );
         is_dead(b, 4);
         // The report of a life that is over has no effect.
         connect(b, 4, |_| ());
@@ -1046,18 +1325,39 @@ fn reads_of_several_qps_are_answered_in_turn_and_sends_are_served_between() {
         }
         b.post(6, &[sge(DATA + 0x9000, 500)]);
         b.run(6);
-        let packets =
-            [b.read_packet(4, 100, va(DATA), KEY, 256 * 40), b.read_packet(5, 100, va(DATA), KEY, 256 * 40), b.send_packets(6, 100, &[1; 10], None, false).remove(0)];
+        let packets = [
+            b.read_packet(4, 100, va(DATA), KEY, 256 * 40),
+            b.read_packet(5, 100, va(DATA), KEY, 256 * 40),
+            b.send_packets(6, 100, &[1; 10], None, false).remove(0),
+        ];
         b.receive(packets);
         let got = b.outcome();
         let place = |wanted: &dyn Fn(&Tx) -> bool, last: bool| {
-            let mut at = got.iter().enumerate().filter(|(_, e)| matches!(e, Effect::Tx(t) if wanted(t))).map(|(i, _)| i);
-            if last { at.next_back().unwrap() } else { at.next().unwrap() }
+            let mut at = got
+                .iter()
+                .enumerate()
+                .filter(|(_, e)| matches!(e, Effect::Tx(t) if wanted(t)))
+                .map(|(i, _)| i);
+            if last {
+                at.next_back().unwrap()
+            } else {
+                at.next().unwrap()
+            }
         };
-        assert!(place(&|t| t.idx == 5, false) < place(&|t| t.idx == 4, true), "responses interleave");
-        assert!(place(&|t| t.idx == 6, false) < place(&|t| t.idx == 4, true), "an ACK is not kept behind them");
+        assert!(
+            place(&|t| t.idx == 5, false) < place(&|t| t.idx == 4, true),
+            "responses interleave"
+        );
+        assert!(
+            place(&|t| t.idx == 6, false) < place(&|t| t.idx == 4, true),
+            "an ACK is not kept behind them"
+        );
         for idx in [4, 5] {
-            let mine: Vec<_> = got.iter().filter(|e| matches!(e, Effect::Tx(t) if t.idx == idx)).cloned().collect();
+            let mine: Vec<_> = got
+                .iter()
+                .filter(|e| matches!(e, Effect::Tx(t) if t.idx == idx))
+                .cloned()
+                .collect();
             assert_eq!(mine, read_responses(b, idx, 100, DATA, 256 * 40, 1));
         }
     });
@@ -1077,7 +1377,11 @@ fn every_receive_of_a_qp_in_err_is_flushed_once_and_in_order() {
         b.receive(packets);
         assert_eq!(b.outcome(), [Effect::Cqe(cqe(b, 4, 0, 10)), ack(4, 100, 1)]);
         // The second one is in use by a message of which half has come.
-        let first = Packet { opcode: 0x00, payload: vec![1; 256], ..b.packet(4, 0, 101) };
+        let first = Packet {
+            opcode: 0x00,
+            payload: vec![1; 256],
+            ..b.packet(4, 0, 101)
+        };
         b.post(4, &[]);
         b.write_wqe(4, 1, 1, &[sge(DATA, 1000)]);
         b.receive([first]);
@@ -1085,7 +1389,16 @@ fn every_receive_of_a_qp_in_err_is_flushed_once_and_in_order() {
         b.change(4, |qp| qp.state = state::ERR);
         b.settle();
         let want: Vec<_> = (1..7)
-            .flat_map(|i| [Effect::Cons { idx: 4, epoch: b.qps[4].epoch, val: i + 1 }, failed(b, 4, i, FLUSH, 0)])
+            .flat_map(|i| {
+                [
+                    Effect::Cons {
+                        idx: 4,
+                        epoch: b.qps[4].epoch,
+                        val: i + 1,
+                    },
+                    failed(b, 4, i, FLUSH, 0),
+                ]
+            })
             .collect();
         assert_eq!(b.take(), want, "each consumer index before its CQE");
         // Posted in ERR.
@@ -1147,7 +1460,10 @@ fn a_new_life_starts_from_nothing() {
         b.take();
         b.stall_tx = false;
         let got = b.outcome();
-        assert!(got.len() <= 1, "at most the response that was being handed over: {got:?}");
+        assert!(
+            got.len() <= 1,
+            "at most the response that was being handed over: {got:?}"
+        );
         b.change(4, |qp| {
             qp.state = state::RTS;
             qp.rq_psn = 5000;
@@ -1206,7 +1522,10 @@ fn communication_established_is_reported_once_a_life() {
             let w = |b: &RecvBench, psn: u32| b.write_packets(4, psn, va(DATA), KEY, &[7; 10], None).remove(0);
             let packets = [w(b, 100), w(b, 101)];
             b.receive(packets);
-            assert_eq!(b.outcome(), [event_of(b, 4, event::COMM_EST), ack(4, 100, 1), ack(4, 101, 2)]);
+            assert_eq!(
+                b.outcome(),
+                [event_of(b, 4, event::COMM_EST), ack(4, 100, 1), ack(4, 101, 2)]
+            );
             b.change(4, |qp| qp.state = state::RTS);
             let p = w(b, 102);
             b.receive([p]);
@@ -1214,7 +1533,10 @@ fn communication_established_is_reported_once_a_life() {
         }
         // None for what is dropped, none in RTS.
         connect(b, 4, |qp| qp.state = RTR);
-        let p = Packet { sip: OUR_IP, ..b.packet(4, 0x0a, 100) };
+        let p = Packet {
+            sip: OUR_IP,
+            ..b.packet(4, 0x0a, 100)
+        };
         b.receive([p]);
         assert_eq!(b.outcome(), []);
         b.change(4, |qp| qp.state = state::RTS);
@@ -1308,7 +1630,15 @@ fn random_traffic_of_many_qps_moves_every_byte_and_completes_in_order() {
                     qp.log_rq_stride = stride;
                     qp.log_rq = 2;
                 });
-                peers.push(Peer { idx, psn, msn: 0, wqes: 0, packets: vec![], cqes: vec![], reads: vec![] });
+                peers.push(Peer {
+                    idx,
+                    psn,
+                    msn: 0,
+                    wqes: 0,
+                    packets: vec![],
+                    cqes: vec![],
+                    reads: vec![],
+                });
             }
             // Messages of each QP go to an area of its own, so that order between QPs does not matter.
             for (i, p) in peers.iter_mut().enumerate() {
@@ -1317,7 +1647,11 @@ fn random_traffic_of_many_qps_moves_every_byte_and_completes_in_order() {
                 // 4 entries of the ring at most are used, so all receives are posted before.
                 for m in 0..8 {
                     let len = [0, 1, 255, 256, 700, 1100][b.rng.below(6) as usize] + b.rng.below(20) as usize;
-                    let kind = if p.wqes == 4 { 1 + b.rng.below(2) } else { b.rng.below(4) };
+                    let kind = if p.wqes == 4 {
+                        1 + b.rng.below(2)
+                    } else {
+                        b.rng.below(4)
+                    };
                     let bytes = data(&mut b, len);
                     let imm = b.rng.bits() as u32;
                     at += b.rng.below(9);
@@ -1325,7 +1659,11 @@ fn random_traffic_of_many_qps_moves_every_byte_and_completes_in_order() {
                         0 => {
                             let sges = random_sges(&mut b, at, len, 7);
                             b.post(p.idx, &sges);
-                            let c = Cqe { with_imm: m % 2 == 0, imm: if m % 2 == 0 { imm } else { 0 }, ..cqe(&b, p.idx, p.wqes, len) };
+                            let c = Cqe {
+                                with_imm: m % 2 == 0,
+                                imm: if m % 2 == 0 { imm } else { 0 },
+                                ..cqe(&b, p.idx, p.wqes, len)
+                            };
                             p.cqes.push(Effect::Cqe(c));
                             p.wqes += 1;
                             expected.push((sges.clone(), bytes.clone()));
@@ -1344,7 +1682,12 @@ fn random_traffic_of_many_qps_moves_every_byte_and_completes_in_order() {
                             let with_imm = kind == 3;
                             if with_imm {
                                 b.post(p.idx, &[]);
-                                let c = Cqe { opcode: RECV_IMM, with_imm, imm, ..cqe(&b, p.idx, p.wqes, len) };
+                                let c = Cqe {
+                                    opcode: RECV_IMM,
+                                    with_imm,
+                                    imm,
+                                    ..cqe(&b, p.idx, p.wqes, len)
+                                };
                                 p.cqes.push(Effect::Cqe(c));
                                 p.wqes += 1;
                             }
@@ -1399,17 +1742,28 @@ fn random_traffic_of_many_qps_moves_every_byte_and_completes_in_order() {
             let got = b.outcome();
             expect_memory(&b, &memory);
             for p in &peers {
-                let of = |wanted: &dyn Fn(&Effect) -> bool| got.iter().filter(|e| wanted(e)).cloned().collect::<Vec<_>>();
+                let of =
+                    |wanted: &dyn Fn(&Effect) -> bool| got.iter().filter(|e| wanted(e)).cloned().collect::<Vec<_>>();
                 assert_eq!(of(&|e| matches!(e, Effect::Cqe(c) if c.idx == p.idx)), p.cqes);
-                assert_eq!(of(&|e| matches!(e, Effect::Tx(t) if t.idx == p.idx && t.opcode != 0x11)), p.reads);
+                assert_eq!(
+                    of(&|e| matches!(e, Effect::Tx(t) if t.idx == p.idx && t.opcode != 0x11)),
+                    p.reads
+                );
                 // Acknowledges never go back, and the last one covers all, unless a READ response does.
                 let last = of(&|e| matches!(e, Effect::Tx(t) if t.idx == p.idx)).pop().unwrap();
                 let Effect::Tx(last) = last else { unreachable!() };
-                let covered = if last.syndrome == ACK { last.psn } else { last.psn.wrapping_sub(1) & 0xff_ffff };
+                let covered = if last.syndrome == ACK {
+                    last.psn
+                } else {
+                    last.psn.wrapping_sub(1) & 0xff_ffff
+                };
                 assert_eq!(covered, p.psn.wrapping_sub(1) & 0xff_ffff);
                 assert_eq!(last.msn, p.msn);
             }
-            assert!(!got.iter().any(|e| matches!(e, Effect::Event { .. } | Effect::Err { .. })));
+            assert!(
+                !got.iter()
+                    .any(|e| matches!(e, Effect::Event { .. } | Effect::Err { .. }))
+            );
         }
     });
 }
