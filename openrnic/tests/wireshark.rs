@@ -36,7 +36,11 @@ fn the_quickstart_capture_is_whole_in_wireshark() {
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     let said = String::from_utf8(run.stdout).unwrap();
 
-    assert_eq!(tshark(&capture, &["-Y", "_ws.malformed || !infiniband"]), "", "frames that are no RoCE");
+    assert_eq!(
+        tshark(&capture, &["-Y", "_ws.malformed || !infiniband"]),
+        "",
+        "frames that are no RoCE"
+    );
     let mut seen: BTreeMap<u8, u64> = BTreeMap::new();
     for line in tshark(&capture, &["-T", "fields", "-e", "infiniband.bth.opcode"]).lines() {
         *seen.entry(line.trim().parse().unwrap()).or_default() += 1;
@@ -44,17 +48,33 @@ fn the_quickstart_capture_is_whole_in_wireshark() {
     // What the two NICs counted, by name: the row ends with one number per NIC.
     let mut counted: BTreeMap<u8, u64> = BTreeMap::new();
     for line in said.lines() {
-        let cells: Vec<&str> = line.split(['│', '┆', '|']).map(str::trim).filter(|c| !c.is_empty()).collect();
-        let [name, numbers @ ..] = cells.as_slice() else { continue };
+        let cells: Vec<&str> = line
+            .split(['│', '┆', '|'])
+            .map(str::trim)
+            .filter(|c| !c.is_empty())
+            .collect();
+        let [name, numbers @ ..] = cells.as_slice() else {
+            continue;
+        };
         if let Some(op) = Opcode::ALL.iter().find(|op| op.name() == *name) {
-            let sum = numbers.iter().map(|n| n.replace(',', "").parse::<u64>().unwrap()).sum::<u64>();
+            let sum = numbers
+                .iter()
+                .map(|n| n.replace(',', "").parse::<u64>().unwrap())
+                .sum::<u64>();
             counted.insert(*op as u8, sum);
         }
     }
-    assert_eq!(seen, counted, "frames by opcode: tshark, and the run's own table:\n{said}");
+    assert_eq!(
+        seen, counted,
+        "frames by opcode: tshark, and the run's own table:\n{said}"
+    );
     // The scenario sends SEND, WRITE (with and without immediate) and READ, in one packet and in several.
     for opcode in 0..=17 {
-        assert!(seen.contains_key(&opcode), "no {}", opcode_info(opcode).map_or("?", |i| i.opcode.name()));
+        assert!(
+            seen.contains_key(&opcode),
+            "no {}",
+            opcode_info(opcode).map_or("?", |i| i.opcode.name())
+        );
     }
     std::fs::remove_dir_all(&dir).unwrap();
 }

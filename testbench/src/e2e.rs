@@ -82,7 +82,12 @@ impl End {
     ///
     /// # Errors
     /// As the driver says.
-    pub fn region(&self, length: usize, access: Access, fill: impl Fn(usize) -> u8) -> Result<MemoryRegion<NicBus>, Fail> {
+    pub fn region(
+        &self,
+        length: usize,
+        access: Access,
+        fill: impl Fn(usize) -> u8,
+    ) -> Result<MemoryRegion<NicBus>, Fail> {
         let region = self.pd.register(&MrInit::new(length, access))?;
         region.write(0, &(0..length).map(fill).collect::<Vec<_>>())?;
         Ok(region)
@@ -130,7 +135,14 @@ impl Pair {
             let pd = device.alloc_pd()?;
             let send_cq = device.create_cq(&CqInit::entries(1024))?;
             let recv_cq = device.create_cq(&CqInit::entries(1024))?;
-            Ok(End { device, pd, send_cq, recv_cq, mac, gid })
+            Ok(End {
+                device,
+                pd,
+                send_cq,
+                recv_cq,
+                mac,
+                gid,
+            })
         };
         let ends = [end(0)?, end(1)?];
         Ok(Self { world, ends })
@@ -192,7 +204,9 @@ impl Pair {
                 qp_state: QpState::Init,
                 ..QpAttr::default()
             };
-            Ok(end.pd.install_qps(count, &end.qp_init(), &BatchInit::range(), &attr, attr::INIT_MASK)?)
+            Ok(end
+                .pd
+                .install_qps(count, &end.qp_init(), &BatchInit::range(), &attr, attr::INIT_MASK)?)
         };
         Ok([one(&self.ends[0])?, one(&self.ends[1])?])
     }

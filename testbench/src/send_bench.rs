@@ -101,8 +101,14 @@ const TX_JOB: Layout = Layout(&[
 ]);
 const TX_PIECE: Layout = Layout(&[("addr", 64), ("len", 13), ("is_inline", 1)]);
 const TX_ERR: Layout = Layout(&[("qp_idx", 16), ("psn", 24), ("err", 3)]);
-const PORT_CFG: Layout =
-    Layout(&[("mac", 48), ("mtu", 3), ("up", 1), ("pkey", 8 * 16), ("gid_v4", 16), ("gid_ip", 16 * 32)]);
+const PORT_CFG: Layout = Layout(&[
+    ("mac", 48),
+    ("mtu", 3),
+    ("up", 1),
+    ("pkey", 8 * 16),
+    ("gid_v4", 16),
+    ("gid_ip", 16 * 32),
+]);
 
 /// log2 of the QP table.
 pub const QP_IDX_W: u32 = 7;
@@ -500,9 +506,17 @@ pub struct Manners {
 
 impl Manners {
     /// Always ready, shortest latencies.
-    pub const PROMPT: Self = Self { ready: 1.0, valid: 1.0, latency: 0 };
+    pub const PROMPT: Self = Self {
+        ready: 1.0,
+        valid: 1.0,
+        latency: 0,
+    };
     /// Busy at random.
-    pub const BUSY: Self = Self { ready: 0.6, valid: 0.7, latency: 60 };
+    pub const BUSY: Self = Self {
+        ready: 0.6,
+        valid: 0.7,
+        latency: 60,
+    };
 }
 
 struct Read {
@@ -713,7 +727,10 @@ impl SendBench {
         qp.sq_psn = (0xff_fff0 + u32::from(idx)) & PSN_MASK;
         change(&mut qp);
         assert!((64 << qp.stride) << qp.log_sq <= 8192);
-        self.peers[i] = Peer { epsn: qp.sq_psn, ..Peer::default() };
+        self.peers[i] = Peer {
+            epsn: qp.sq_psn,
+            ..Peer::default()
+        };
         self.prod[i] = (qp.epoch, 0);
         self.cons[i] = 0;
         let key = 0x100 + u32::from(idx);
@@ -754,7 +771,10 @@ impl SendBench {
         let qp = &self.qps[i];
         let n = self.prod[i].1;
         let slot = u64::from(n) & ((1 << qp.log_sq) - 1);
-        assert!(n.wrapping_sub(self.cons[i]) < 1 << qp.log_sq, "send queue {idx} is full");
+        assert!(
+            n.wrapping_sub(self.cons[i]) < 1 << qp.log_sq,
+            "send queue {idx} is full"
+        );
         let at = (qp.sq_base - MEM_BASE + slot * (64 << qp.stride)) as usize;
         let bytes = wqe.bytes(qp.stride);
         self.mem[at..at + bytes.len()].copy_from_slice(&bytes);
@@ -848,7 +868,11 @@ impl SendBench {
             return;
         }
         let mut out: Vec<Response> = Vec::new();
-        let npsn = if p.opcode == op::READ_REQUEST { (p.dma_len as usize).div_ceil(mtu).max(1) as u32 } else { 1 };
+        let npsn = if p.opcode == op::READ_REQUEST {
+            (p.dma_len as usize).div_ceil(mtu).max(1) as u32
+        } else {
+            1
+        };
         let ahead = p.psn.wrapping_sub(self.peers[i].epsn) & PSN_MASK;
         let read_data = |b: &Self, p: &Packet| -> Vec<Response> {
             (0..npsn)
@@ -880,7 +904,13 @@ impl SendBench {
         } else {
             let starts = matches!(
                 p.opcode,
-                op::SEND_FIRST | op::SEND_ONLY | op::SEND_ONLY_IMM | op::WRITE_FIRST | op::WRITE_ONLY | op::WRITE_ONLY_IMM | op::READ_REQUEST
+                op::SEND_FIRST
+                    | op::SEND_ONLY
+                    | op::SEND_ONLY_IMM
+                    | op::WRITE_FIRST
+                    | op::WRITE_ONLY
+                    | op::WRITE_ONLY_IMM
+                    | op::READ_REQUEST
             );
             if starts && self.peers[i].rnr.0 > 0 {
                 self.peers[i].rnr.0 -= 1;
@@ -895,10 +925,15 @@ impl SendBench {
                 op::SEND_FIRST | op::WRITE_FIRST => (true, false),
                 op::SEND_MIDDLE | op::WRITE_MIDDLE => (false, false),
                 op::SEND_LAST | op::SEND_LAST_IMM | op::WRITE_LAST | op::WRITE_LAST_IMM => (false, true),
-                op::SEND_ONLY | op::SEND_ONLY_IMM | op::WRITE_ONLY | op::WRITE_ONLY_IMM | op::READ_REQUEST => (true, true),
+                op::SEND_ONLY | op::SEND_ONLY_IMM | op::WRITE_ONLY | op::WRITE_ONLY_IMM | op::READ_REQUEST => {
+                    (true, true)
+                }
                 other => panic!("a request with opcode {other:#x}"),
             };
-            let imm = matches!(p.opcode, op::SEND_LAST_IMM | op::SEND_ONLY_IMM | op::WRITE_LAST_IMM | op::WRITE_ONLY_IMM);
+            let imm = matches!(
+                p.opcode,
+                op::SEND_LAST_IMM | op::SEND_ONLY_IMM | op::WRITE_LAST_IMM | op::WRITE_ONLY_IMM
+            );
             let send = p.opcode <= op::SEND_ONLY_IMM;
             let read = p.opcode == op::READ_REQUEST;
             assert_eq!(peer.part.is_none(), first, "opcode {:#x} out of sequence", p.opcode);
@@ -907,7 +942,13 @@ impl SendBench {
             }
             assert!(p.payload.len() <= mtu && (first || !p.payload.is_empty()));
             let mut m = peer.part.take().unwrap_or(Message {
-                opcode: if read { wr::READ } else if send { wr::SEND } else { wr::WRITE },
+                opcode: if read {
+                    wr::READ
+                } else if send {
+                    wr::SEND
+                } else {
+                    wr::WRITE
+                },
                 bytes: Vec::new(),
                 va: if send { 0 } else { p.va },
                 rkey: if send { 0 } else { p.rkey },
@@ -915,7 +956,12 @@ impl SendBench {
                 imm: None,
                 se: false,
             });
-            assert_eq!(m.opcode == wr::SEND, send, "opcode {:#x} within another message", p.opcode);
+            assert_eq!(
+                m.opcode == wr::SEND,
+                send,
+                "opcode {:#x} within another message",
+                p.opcode
+            );
             m.bytes.extend_from_slice(&p.payload);
             if last {
                 if imm {
@@ -954,7 +1000,10 @@ impl SendBench {
         let hot = self.qps[self.next_hot].hot();
         self.dut.set_wide("hot_i", &hot.0);
         let (epoch, val) = self.prod[self.next_hot];
-        self.dut.set_wide("sq_prod_i", &pack(POS, &[("epoch", u64::from(epoch)), ("val", u64::from(val))]).0);
+        self.dut.set_wide(
+            "sq_prod_i",
+            &pack(POS, &[("epoch", u64::from(epoch)), ("val", u64::from(val))]).0,
+        );
         let cold_rsp = self.cold.filter(|(due, _)| *due <= now);
         self.dut.set("cold_rsp_valid_i", u64::from(cold_rsp.is_some()));
         if let Some((_, idx)) = cold_rsp {
@@ -979,7 +1028,12 @@ impl SendBench {
         if let Some((idx, epoch, st, new_life)) = evt {
             let bits = pack(
                 EVT,
-                &[("idx", idx.into()), ("epoch", epoch.into()), ("state", st.into()), ("new_life", new_life.into())],
+                &[
+                    ("idx", idx.into()),
+                    ("epoch", epoch.into()),
+                    ("state", st.into()),
+                    ("new_life", new_life.into()),
+                ],
             );
             self.dut.set_wide("qp_evt_i", &bits.0);
         }
@@ -992,7 +1046,10 @@ impl SendBench {
         if let Some(r) = self.wqe_reads.front().filter(|_| self.rsp_offered) {
             let n = self.bytes.min(r.data.len());
             let last = r.data.len() == n;
-            let ctl = pack(RD_CTL, &[("last", last.into()), ("err", if last { r.err.into() } else { 0 })]);
+            let ctl = pack(
+                RD_CTL,
+                &[("last", last.into()), ("err", if last { r.err.into() } else { 0 })],
+            );
             let data = words(&r.data[..n]);
             self.dut.set_wide("rd_rsp_data_i", &data);
             self.dut.set_wide("rd_rsp_ctl_i", &ctl.0);
@@ -1015,7 +1072,12 @@ impl SendBench {
         self.dut.set("tx_job_ready_i", u64::from(job_ready));
         let piece_ready = self.rng.chance(self.manners.ready) && !self.stall_tx && self.job.is_some();
         self.dut.set("tx_piece_ready_i", u64::from(piece_ready));
-        let sent = self.wire.front().is_some_and(|(due, _)| *due <= now).then(|| self.wire.pop_front()).flatten();
+        let sent = self
+            .wire
+            .front()
+            .is_some_and(|(due, _)| *due <= now)
+            .then(|| self.wire.pop_front())
+            .flatten();
         self.dut.set("tx_done_i", u64::from(sent.is_some()));
         self.dut.set("tx_err_valid_i", 0);
         if let Some((_, p)) = sent {
@@ -1094,7 +1156,11 @@ impl SendBench {
             self.check_wqe_read(addr, len);
             self.reads.push((addr, len));
             let at = (addr - MEM_BASE) as usize;
-            let err = self.bad_reads.iter().find(|(r, _)| r.start < addr + len as u64 && addr < r.end).map_or(0, |b| b.1);
+            let err = self
+                .bad_reads
+                .iter()
+                .find(|(r, _)| r.start < addr + len as u64 && addr < r.end)
+                .map_or(0, |b| b.1);
             let mut data = self.mem[at..at + len].to_vec();
             if err != 0 {
                 data.fill(0xee);
@@ -1179,7 +1245,10 @@ impl SendBench {
             assert_eq!((cqe.cqn, cqe.qpn), (self.qps[i].send_cq, self.qpn(cqe.idx)));
             if cqe.epoch == self.qps[i].epoch {
                 let gone = self.cons[i].wrapping_sub(cqe.wqe_index);
-                assert!((1..0x8000).contains(&gone), "the consumer index is published before the completion");
+                assert!(
+                    (1..0x8000).contains(&gone),
+                    "the consumer index is published before the completion"
+                );
             }
             self.note(Effect::Cqe(cqe));
         }
@@ -1193,7 +1262,10 @@ impl SendBench {
             }
         }
         if self.dut.get("sq_drained_valid_o") == 1 {
-            let (idx, epoch) = (self.dut.get("sq_drained_idx_o") as u16, self.dut.get("sq_drained_epoch_o") as u16);
+            let (idx, epoch) = (
+                self.dut.get("sq_drained_idx_o") as u16,
+                self.dut.get("sq_drained_epoch_o") as u16,
+            );
             self.note(Effect::Drained { idx, epoch });
             let qp = &mut self.qps[usize::from(idx)];
             if qp.epoch == epoch {
@@ -1316,7 +1388,8 @@ impl SendBench {
 
     /// All WQEs of all QPs in `of` are consumed.
     pub fn all_done(&self, of: &[u16]) -> bool {
-        of.iter().all(|q| self.cons[usize::from(*q)] == self.prod[usize::from(*q)].1)
+        of.iter()
+            .all(|q| self.cons[usize::from(*q)] == self.prod[usize::from(*q)].1)
     }
 
     /// Until all WQEs are consumed and everything is quiet; then the pool must be whole.

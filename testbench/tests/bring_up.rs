@@ -38,7 +38,12 @@ fn sixty_four_qps_are_created_by_one_command_and_moved_by_another() {
             panic!("{refused:?}");
         };
         assert_eq!(refusal.rule, GateRule::MissingAttrs);
-        assert!(batch.qps().iter().all(|qp| qp.query().unwrap().attr.qp_state == QpState::Reset));
+        assert!(
+            batch
+                .qps()
+                .iter()
+                .all(|qp| qp.query().unwrap().attr.qp_state == QpState::Reset)
+        );
         let done = batch.modify(&init, attr::INIT_MASK).unwrap();
         println!("{} cycles for 64 QPs", done.exec_cycles);
         for qp in batch.qps() {

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use openrnic_testbench::send_bench::{
-    CAP, Effect, MEM_BASE, Manners, Message, POOL, PSN_MASK, Region, SendBench, Sge, Wqe, counter, op,
-    remote_byte, state, status, wr,
+    CAP, Effect, MEM_BASE, Manners, Message, POOL, PSN_MASK, Region, SendBench, Sge, Wqe, counter, op, remote_byte,
+    state, status, wr,
 };
 
 const WIDTHS: [usize; 2] = [64, 512];
@@ -14,20 +14,31 @@ const WIDTHS: [usize; 2] = [64, 512];
 const BUF: u64 = 512 * 1024;
 
 fn seed() -> u64 {
-    let seed = std::env::var("OPENRNIC_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    let seed = std::env::var("OPENRNIC_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(1);
     println!("OPENRNIC_SEED={seed}");
     seed
 }
 
 fn sge(b: &SendBench, idx: u16, va: u64, len: u32) -> Sge {
-    Sge { va, len, lkey: b.key(idx) }
+    Sge {
+        va,
+        len,
+        lkey: b.key(idx),
+    }
 }
 
 fn wqe(b: &SendBench, idx: u16, opcode: u8, va: u64, len: u32) -> Wqe {
     Wqe {
         opcode,
         signaled: true,
-        sges: if len == 0 { Vec::new() } else { vec![sge(b, idx, va, len)] },
+        sges: if len == 0 {
+            Vec::new()
+        } else {
+            vec![sge(b, idx, va, len)]
+        },
         imm: 0x4433_2211,
         remote_va: 0x7000_0000_1234,
         rkey: 0xabcd_ef01,
@@ -114,7 +125,12 @@ fn packets_carry_the_opcodes_of_their_place_and_ask_for_acks() {
     expected[19] = op::SEND_LAST_IMM;
     assert_eq!(opcodes, expected);
     for p in &sent {
-        assert_eq!(p.ack_req, p.psn & 15 == 15 || p.opcode == op::SEND_LAST_IMM, "PSN {:#x}", p.psn);
+        assert_eq!(
+            p.ack_req,
+            p.psn & 15 == 15 || p.opcode == op::SEND_LAST_IMM,
+            "PSN {:#x}",
+            p.psn
+        );
     }
 }
 
@@ -139,7 +155,10 @@ fn a_read_request_takes_the_psns_of_its_responses() {
     b.settle(&[5], 5000);
     let sent = b.sent(5);
     assert_eq!(sent.len(), 2);
-    assert_eq!((sent[0].psn, sent[0].dma_len, sent[0].payload.len()), (first, 5 * 256 + 1, 0));
+    assert_eq!(
+        (sent[0].psn, sent[0].dma_len, sent[0].payload.len()),
+        (first, 5 * 256 + 1, 0)
+    );
     assert_eq!(sent[1].psn, (first + 6) & PSN_MASK);
 }
 
@@ -149,11 +168,31 @@ fn a_message_may_have_two_gibibytes_and_no_more() {
         let mut b = bench(64);
         b.peers[5].deaf = true;
         // A region that pretends to be that large.
-        b.regions.push(Region { key: 0x900, pd: 7, access: 1, va: 0, len: 1 << 33, addr: MEM_BASE });
+        b.regions.push(Region {
+            key: 0x900,
+            pd: 7,
+            access: 1,
+            va: 0,
+            len: 1 << 33,
+            addr: MEM_BASE,
+        });
         let mut w = wqe(&b, 5, opcode, 0, 1);
-        w.sges = vec![Sge { va: 0, len: 0x7fff_ff00, lkey: 0x900 }, Sge { va: 0, len: 0x100, lkey: 0x900 }];
+        w.sges = vec![
+            Sge {
+                va: 0,
+                len: 0x7fff_ff00,
+                lkey: 0x900,
+            },
+            Sge {
+                va: 0,
+                len: 0x100,
+                lkey: 0x900,
+            },
+        ];
         b.post(5, &w);
-        b.until("first packets", 4000, |b| b.sent(5).len() >= if opcode == wr::READ { 1 } else { 4 });
+        b.until("first packets", 4000, |b| {
+            b.sent(5).len() >= if opcode == wr::READ { 1 } else { 4 }
+        });
         let p = &b.sent(5)[0];
         if opcode != wr::SEND {
             assert_eq!(p.dma_len, 1 << 31);
@@ -161,7 +200,14 @@ fn a_message_may_have_two_gibibytes_and_no_more() {
         assert!(b.cqes(5).is_empty());
 
         let mut b = bench(64);
-        b.regions.push(Region { key: 0x900, pd: 7, access: 1, va: 0, len: 1 << 33, addr: MEM_BASE });
+        b.regions.push(Region {
+            key: 0x900,
+            pd: 7,
+            access: 1,
+            va: 0,
+            len: 1 << 33,
+            addr: MEM_BASE,
+        });
         w.sges[1].len = 0x101;
         b.post(5, &w);
         b.settle(&[5], 4000);
@@ -173,7 +219,14 @@ fn a_message_may_have_two_gibibytes_and_no_more() {
             q.stride = 3;
             q.log_sq = 3;
         });
-        w.sges = vec![Sge { va: 0, len: 0x1000_0001, lkey: 0x900 }; 16];
+        w.sges = vec![
+            Sge {
+                va: 0,
+                len: 0x1000_0001,
+                lkey: 0x900
+            };
+            16
+        ];
         b.post(5, &w);
         b.settle(&[5], 4000);
         assert_eq!(statuses(&b, 5), [(0, status::LOC_LEN_ERR)]);
@@ -184,10 +237,21 @@ fn a_message_may_have_two_gibibytes_and_no_more() {
 fn a_two_gibibyte_read_takes_half_the_psns() {
     let mut b = bench(64);
     b.peers[5].deaf = true;
-    b.regions.push(Region { key: 0x900, pd: 7, access: 1, va: 0, len: 1 << 33, addr: MEM_BASE });
+    b.regions.push(Region {
+        key: 0x900,
+        pd: 7,
+        access: 1,
+        va: 0,
+        len: 1 << 33,
+        addr: MEM_BASE,
+    });
     let first = b.qps[5].sq_psn;
     let mut w = wqe(&b, 5, wr::READ, 0, 1);
-    w.sges = vec![Sge { va: 0, len: 1 << 31, lkey: 0x900 }];
+    w.sges = vec![Sge {
+        va: 0,
+        len: 1 << 31,
+        lkey: 0x900,
+    }];
     b.post(5, &w);
     let tail = wqe(&b, 5, wr::SEND, BUF, 1);
     b.post(5, &tail);
@@ -397,7 +461,10 @@ fn one_packet_of_each_qp_in_turn() {
         })
         .collect();
     let longest = order[8..120].chunk_by(|a, b| a == b).map(<[u16]>::len).max().unwrap();
-    assert!(longest <= 2, "{longest} packets of one QP in a row while the other had work");
+    assert!(
+        longest <= 2,
+        "{longest} packets of one QP in a row while the other had work"
+    );
 }
 
 #[test]
@@ -414,7 +481,11 @@ fn a_slow_wqe_read_stops_its_own_qp_only() {
     b.post(4, &w);
     let before = b.sent(3).len();
     b.run(1400);
-    assert!(b.sent(4).is_empty() && b.sent(3).len() > before + 15, "{} packets", b.sent(3).len() - before);
+    assert!(
+        b.sent(4).is_empty() && b.sent(3).len() > before + 15,
+        "{} packets",
+        b.sent(3).len() - before
+    );
     b.settle(&[3, 4], 20_000);
 }
 
@@ -436,7 +507,10 @@ fn the_next_request_is_read_while_this_one_is_sent() {
         .windows(2)
         .map(|w| w[1] - w[0])
         .collect();
-    assert!(gaps.iter().all(|g| *g < 100), "a packet waited for its work request: {gaps:?}");
+    assert!(
+        gaps.iter().all(|g| *g < 100),
+        "a packet waited for its work request: {gaps:?}"
+    );
     assert_eq!(b.reads.len(), 3);
 }
 
@@ -471,7 +545,11 @@ fn a_read_completes_only_after_its_data_is_written() {
         assert!(b.cqes(5).is_empty());
         b.stall_writes = false;
         b.settle(&[5], 1000);
-        let last_write = b.effects.iter().rposition(|(_, e)| matches!(e, Effect::Write { .. })).unwrap();
+        let last_write = b
+            .effects
+            .iter()
+            .rposition(|(_, e)| matches!(e, Effect::Write { .. }))
+            .unwrap();
         let cqe = b.effects.iter().position(|(_, e)| matches!(e, Effect::Cqe(_))).unwrap();
         assert!(last_write < cqe);
     }
@@ -538,8 +616,17 @@ fn a_read_whose_wqe_left_the_cache_is_placed_as_well() {
     }
     b.settle_others(&others, 60_000);
     let reads = b.reads.len();
-    for (k, (opcode, n)) in [(op::READ_FIRST, 256), (op::READ_MIDDLE, 256), (op::READ_LAST, 88)].iter().enumerate() {
-        let x = b.response(5, *opcode, first + k as u32, 0x1f, remote(r.remote_va + 256 * k as u64, *n));
+    for (k, (opcode, n)) in [(op::READ_FIRST, 256), (op::READ_MIDDLE, 256), (op::READ_LAST, 88)]
+        .iter()
+        .enumerate()
+    {
+        let x = b.response(
+            5,
+            *opcode,
+            first + k as u32,
+            0x1f,
+            remote(r.remote_va + 256 * k as u64, *n),
+        );
         b.respond(x);
     }
     b.settle(&[5], 2000);
@@ -557,8 +644,14 @@ fn a_response_out_of_place_or_of_a_wrong_length_is_a_bad_response() {
         ("short FIRST", vec![(op::READ_FIRST, 255)]),
         ("FIRST again", vec![(op::READ_FIRST, 256), (op::READ_FIRST, 256)]),
         ("LAST too early", vec![(op::READ_FIRST, 256), (op::READ_LAST, 256)]),
-        ("MIDDLE where LAST is due", vec![(op::READ_FIRST, 256), (op::READ_MIDDLE, 256), (op::READ_MIDDLE, 256)]),
-        ("LAST with a byte too many", vec![(op::READ_FIRST, 256), (op::READ_MIDDLE, 256), (op::READ_LAST, 89)]),
+        (
+            "MIDDLE where LAST is due",
+            vec![(op::READ_FIRST, 256), (op::READ_MIDDLE, 256), (op::READ_MIDDLE, 256)],
+        ),
+        (
+            "LAST with a byte too many",
+            vec![(op::READ_FIRST, 256), (op::READ_MIDDLE, 256), (op::READ_LAST, 89)],
+        ),
     ];
     for (what, packets) in cases {
         let mut b = bench(64);
@@ -572,17 +665,30 @@ fn a_response_out_of_place_or_of_a_wrong_length_is_a_bad_response() {
         b.run(700);
         let before = b.mem.clone();
         for (k, (opcode, n)) in packets.iter().enumerate() {
-            let x = b.response(5, *opcode, first + 3 + k as u32, 0x1f, remote(r.remote_va + 256 * k as u64, *n));
+            let x = b.response(
+                5,
+                *opcode,
+                first + 3 + k as u32,
+                0x1f,
+                remote(r.remote_va + 256 * k as u64, *n),
+            );
             b.respond(x);
         }
         b.settle(&[5], 2000);
         assert_eq!(
             statuses(&b, 5),
-            [(0, status::SUCCESS), (1, status::BAD_RESP_ERR), (2, status::WR_FLUSH_ERR)],
+            [
+                (0, status::SUCCESS),
+                (1, status::BAD_RESP_ERR),
+                (2, status::WR_FLUSH_ERR)
+            ],
             "{what}"
         );
         let good = 256 * (packets.len() - 1);
-        assert!(b.mem[BUF as usize + good..] == before[BUF as usize + good..], "{what}: bytes of the bad one");
+        assert!(
+            b.mem[BUF as usize + good..] == before[BUF as usize + good..],
+            "{what}: bytes of the bad one"
+        );
     }
 }
 
@@ -624,7 +730,20 @@ fn fails(what: &str, bad: impl Fn(&mut SendBench) -> Wqe, expected: u8, vendor: 
         assert!(b.cqes(5).iter().all(|c| c.solicited));
         assert_eq!(b.sent(5).len(), 1, "{what}");
         assert_eq!(b.peers[5].messages.len(), 1);
-        let errs = b.effects.iter().filter(|(_, e)| matches!(e, Effect::Err { idx: 5, epoch: 1, to_sqe: false })).count();
+        let errs = b
+            .effects
+            .iter()
+            .filter(|(_, e)| {
+                matches!(
+                    e,
+                    Effect::Err {
+                        idx: 5,
+                        epoch: 1,
+                        to_sqe: false
+                    }
+                )
+            })
+            .count();
         assert_eq!(errs, 1, "{what}");
     }
 }
@@ -632,10 +751,19 @@ fn fails(what: &str, bad: impl Fn(&mut SendBench) -> Wqe, expected: u8, vendor: 
 #[test]
 fn a_malformed_request_fails_in_its_turn_and_the_rest_is_flushed() {
     for opcode in [5u8, 6, 7, 8, 9, 10, 11, 255] {
-        fails("unknown opcode", |b| wqe(b, 5, opcode, BUF, 8), status::LOC_QP_OP_ERR, 0);
+        fails(
+            "unknown opcode",
+            |b| wqe(b, 5, opcode, BUF, 8),
+            status::LOC_QP_OP_ERR,
+            0,
+        );
     }
     let sges = |n: u8| {
-        move |b: &mut SendBench| Wqe { num_sge: Some(n), signaled: false, ..wqe(b, 5, wr::SEND, BUF, 1) }
+        move |b: &mut SendBench| Wqe {
+            num_sge: Some(n),
+            signaled: false,
+            ..wqe(b, 5, wr::SEND, BUF, 1)
+        }
     };
     fails("too many SGEs", sges(7), status::LOC_QP_OP_ERR, 0);
     fails("far too many SGEs", sges(255), status::LOC_QP_OP_ERR, 0);
@@ -647,7 +775,12 @@ fn a_malformed_request_fails_in_its_turn_and_the_rest_is_flushed() {
         }
     };
     fails("inline too long", inline(wr::SEND, 97), status::LOC_QP_OP_ERR, 0);
-    fails("inline far too long", inline(wr::WRITE, 0x8000_0000), status::LOC_QP_OP_ERR, 0);
+    fails(
+        "inline far too long",
+        inline(wr::WRITE, 0x8000_0000),
+        status::LOC_QP_OP_ERR,
+        0,
+    );
     fails("inline READ", inline(wr::READ, 8), status::LOC_QP_OP_ERR, 0);
 }
 
@@ -655,9 +788,30 @@ fn a_malformed_request_fails_in_its_turn_and_the_rest_is_flushed() {
 fn a_bad_key_fails_the_request_before_its_packet_is_handed_over() {
     let with_key = |key: u32, va: u64, len: u32, opcode: u8| {
         move |b: &mut SendBench| {
-            b.regions.push(Region { key: 0x901, pd: 8, access: 1, va: 0, len: 1 << 20, addr: MEM_BASE });
-            b.regions.push(Region { key: 0x902, pd: 7, access: 0, va: 0, len: 1 << 20, addr: MEM_BASE });
-            b.regions.push(Region { key: 0x903, pd: 7, access: 1, va: 0x1000, len: 0x1000, addr: MEM_BASE });
+            b.regions.push(Region {
+                key: 0x901,
+                pd: 8,
+                access: 1,
+                va: 0,
+                len: 1 << 20,
+                addr: MEM_BASE,
+            });
+            b.regions.push(Region {
+                key: 0x902,
+                pd: 7,
+                access: 0,
+                va: 0,
+                len: 1 << 20,
+                addr: MEM_BASE,
+            });
+            b.regions.push(Region {
+                key: 0x903,
+                pd: 7,
+                access: 1,
+                va: 0x1000,
+                len: 0x1000,
+                addr: MEM_BASE,
+            });
             let mut w = wqe(b, 5, opcode, BUF, 20);
             w.signaled = false;
             w.sges.push(Sge { va, len, lkey: key });
@@ -667,16 +821,38 @@ fn a_bad_key_fails_the_request_before_its_packet_is_handed_over() {
     for opcode in [wr::SEND, wr::WRITE, wr::READ] {
         fails("no such key", with_key(0x999, 0, 8, opcode), status::LOC_PROT_ERR, 0x11);
         fails("another PD", with_key(0x901, 0, 8, opcode), status::LOC_PROT_ERR, 0x12);
-        fails("beyond the end", with_key(0x903, 0x1fff, 2, opcode), status::LOC_PROT_ERR, 0x14);
-        fails("before the start", with_key(0x903, 0xfff, 2, opcode), status::LOC_PROT_ERR, 0x14);
+        fails(
+            "beyond the end",
+            with_key(0x903, 0x1fff, 2, opcode),
+            status::LOC_PROT_ERR,
+            0x14,
+        );
+        fails(
+            "before the start",
+            with_key(0x903, 0xfff, 2, opcode),
+            status::LOC_PROT_ERR,
+            0x14,
+        );
     }
-    fails("READ into a region without LOCAL_WRITE", with_key(0x902, 0, 8, wr::READ), status::LOC_PROT_ERR, 0x13);
+    fails(
+        "READ into a region without LOCAL_WRITE",
+        with_key(0x902, 0, 8, wr::READ),
+        status::LOC_PROT_ERR,
+        0x13,
+    );
 }
 
 #[test]
 fn a_region_without_local_write_may_be_sent_from() {
     let mut b = bench(64);
-    b.regions.push(Region { key: 0x902, pd: 7, access: 0, va: 0, len: 1 << 20, addr: MEM_BASE });
+    b.regions.push(Region {
+        key: 0x902,
+        pd: 7,
+        access: 0,
+        va: 0,
+        len: 1 << 20,
+        addr: MEM_BASE,
+    });
     let mut w = wqe(&b, 5, wr::SEND, BUF, 20);
     w.sges[0].lkey = 0x902;
     b.post(5, &w);
@@ -688,7 +864,11 @@ fn a_region_without_local_write_may_be_sent_from() {
 fn a_key_that_fails_in_a_later_packet_ends_the_message_there() {
     let mut b = bench(64);
     let mut w = wqe(&b, 5, wr::SEND, BUF, 600);
-    w.sges.push(Sge { va: 0, len: 500, lkey: 0x999 });
+    w.sges.push(Sge {
+        va: 0,
+        len: 500,
+        lkey: 0x999,
+    });
     b.post(5, &w);
     b.post(5, &w);
     b.settle(&[5], 3000);
@@ -723,7 +903,11 @@ fn payload_that_cannot_be_read_fails_the_request_of_that_psn() {
         b.settle(&[5], 4000);
         assert_eq!(
             statuses(&b, 5),
-            [(0, status::SUCCESS), (1, status::LOC_PROT_ERR), (2, status::WR_FLUSH_ERR)]
+            [
+                (0, status::SUCCESS),
+                (1, status::LOC_PROT_ERR),
+                (2, status::WR_FLUSH_ERR)
+            ]
         );
         assert_eq!(b.cqes(5)[1].vendor_err, 3);
     }
@@ -875,7 +1059,12 @@ fn a_nak_fails_the_request_of_its_psn_after_completing_those_before() {
         b.settle(&[5], 1000);
         assert_eq!(
             statuses(&b, 5),
-            [(0, status::SUCCESS), (1, status::SUCCESS), (2, expected), (3, status::WR_FLUSH_ERR)]
+            [
+                (0, status::SUCCESS),
+                (1, status::SUCCESS),
+                (2, expected),
+                (3, status::WR_FLUSH_ERR)
+            ]
         );
         assert_eq!(b.counters[count], 1);
         assert_eq!(b.counters[counter::RX_ACKS], 0);
@@ -1035,13 +1224,21 @@ fn in_sqd_what_was_started_finishes_and_nothing_else_starts() {
     }
     b.until("the second is under way", 8000, |b| b.sent(5).len() > 35);
     b.set_state(5, state::SQD);
-    b.until("drained", 8000, |b| b.effects.iter().any(|(_, e)| matches!(e, Effect::Drained { idx: 5, epoch: 1 })));
+    b.until("drained", 8000, |b| {
+        b.effects
+            .iter()
+            .any(|(_, e)| matches!(e, Effect::Drained { idx: 5, epoch: 1 }))
+    });
     b.run(500);
     let done = b.cqes(5).len();
     assert!((2..4).contains(&done));
     assert_eq!(b.sent(5).len(), done * 30, "whole messages");
     assert_eq!(statuses(&b, 5), success(0..done as u16));
-    let times = b.effects.iter().filter(|(_, e)| matches!(e, Effect::Drained { .. })).count();
+    let times = b
+        .effects
+        .iter()
+        .filter(|(_, e)| matches!(e, Effect::Drained { .. }))
+        .count();
     assert_eq!(times, 1);
     b.set_state(5, state::RTS);
     b.settle(&[5], 10_000);
@@ -1052,7 +1249,11 @@ fn in_sqd_what_was_started_finishes_and_nothing_else_starts() {
 fn an_idle_queue_is_drained_at_once() {
     let mut b = bench(64);
     b.set_state(5, state::SQD);
-    b.until("drained", 200, |b| b.effects.iter().any(|(_, e)| matches!(e, Effect::Drained { idx: 5, epoch: 1 })));
+    b.until("drained", 200, |b| {
+        b.effects
+            .iter()
+            .any(|(_, e)| matches!(e, Effect::Drained { idx: 5, epoch: 1 }))
+    });
 }
 
 #[test]
@@ -1118,7 +1319,14 @@ fn a_type_that_is_not_built_fails_its_request() {
     b.post(5, &w);
     b.run(500);
     assert_eq!(statuses(&b, 5), [(0, status::LOC_QP_OP_ERR)]);
-    assert!(b.effects.iter().any(|(_, e)| matches!(e, Effect::Err { idx: 5, to_sqe: true, .. })));
+    assert!(b.effects.iter().any(|(_, e)| matches!(
+        e,
+        Effect::Err {
+            idx: 5,
+            to_sqe: true,
+            ..
+        }
+    )));
 }
 
 // ---------------------------------------------------------------------------------------------- loss recovery
@@ -1138,7 +1346,12 @@ fn a_sequence_nak_sends_again_from_its_psn() {
     b.run(800);
     let again: Vec<(u32, u8)> = b.sent(5)[9..].iter().map(|p| (p.psn, p.opcode)).collect();
     let expected: Vec<(u32, u8)> = (4..9)
-        .map(|k| ((first + k) & PSN_MASK, [op::WRITE_FIRST, op::WRITE_MIDDLE, op::WRITE_LAST][k as usize % 3]))
+        .map(|k| {
+            (
+                (first + k) & PSN_MASK,
+                [op::WRITE_FIRST, op::WRITE_MIDDLE, op::WRITE_LAST][k as usize % 3],
+            )
+        })
         .collect();
     assert_eq!(again, expected);
     assert_eq!(b.sent(5)[9].payload, b.sent(5)[4].payload);
@@ -1268,7 +1481,13 @@ fn a_lost_read_response_is_asked_for_again_from_where_it_broke_off() {
     assert!(b.cqes(5).is_empty(), "the SEND completes after the READ");
     for (k, opcode) in [op::READ_FIRST, op::READ_MIDDLE, op::READ_LAST].into_iter().enumerate() {
         let at = 256 * (k as u64 + 1);
-        let x = b.response(5, opcode, first + 1 + k as u32, 0x1f, remote(r.remote_va + at, (1000 - at as usize).min(256)));
+        let x = b.response(
+            5,
+            opcode,
+            first + 1 + k as u32,
+            0x1f,
+            remote(r.remote_va + at, (1000 - at as usize).min(256)),
+        );
         b.respond(x);
     }
     b.ack(5, first + 4);
@@ -1316,7 +1535,13 @@ fn random_traffic(width: usize, seed: u64, manners: Manners, loss: u64) {
         if loss != 0 {
             peer.rnr = (2, 1);
         }
-        want.insert(*q, Want { messages: Vec::new(), cqes: Vec::new() });
+        want.insert(
+            *q,
+            Want {
+                messages: Vec::new(),
+                cqes: Vec::new(),
+            },
+        );
         // Each QP reads into memory of its own, so that the order among QPs does not matter.
         sinks.insert(*q, BUF + 0x20000 + n as u64 * 0x4000);
     }
@@ -1382,7 +1607,9 @@ fn random_traffic(width: usize, seed: u64, manners: Manners, loss: u64) {
         let index = b.prod[i].1;
         let entry = want.get_mut(&q).unwrap();
         if signaled {
-            entry.cqes.push((index, wc_opcode(w.opcode), if read { len } else { 0 }));
+            entry
+                .cqes
+                .push((index, wc_opcode(w.opcode), if read { len } else { 0 }));
         }
         entry.messages.push(m);
         b.post(q, &w);
@@ -1396,7 +1623,11 @@ fn random_traffic(width: usize, seed: u64, manners: Manners, loss: u64) {
     for q in &qps {
         let i = usize::from(*q);
         let w = &want[q];
-        assert!(b.cqes(*q).iter().all(|c| c.status == status::SUCCESS), "QP {q}: {:?}", statuses(&b, *q));
+        assert!(
+            b.cqes(*q).iter().all(|c| c.status == status::SUCCESS),
+            "QP {q}: {:?}",
+            statuses(&b, *q)
+        );
         assert_eq!(b.peers[i].messages, w.messages, "messages of QP {q}");
         let got: Vec<_> = b
             .cqes(*q)
@@ -1492,7 +1723,10 @@ fn random_errors_complete_every_request_exactly_once() {
                 let order: Vec<u16> = got.iter().map(|c| c.0).collect();
                 assert_eq!(order, (0..posted[q]).collect::<Vec<_>>(), "completions of QP {q}");
                 let first_bad = got.iter().position(|c| c.1 != status::SUCCESS).unwrap_or(got.len());
-                assert!(got.iter().skip(first_bad + 1).all(|c| c.1 == status::WR_FLUSH_ERR), "{got:?}");
+                assert!(
+                    got.iter().skip(first_bad + 1).all(|c| c.1 == status::WR_FLUSH_ERR),
+                    "{got:?}"
+                );
             }
             b.bad_tx.clear();
             // Barrier, then new lives.
