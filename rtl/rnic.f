@@ -51,10 +51,12 @@ rtl/cq/rnic_entry_wr.sv
 rtl/cq/rnic_eq.sv
 rtl/send/rnic_inflight.sv
 rtl/send/rnic_send.sv
+rtl/send/rnic_send_admit.sv
 rtl/send/rnic_send_ctl.sv
 rtl/send/rnic_send_jobs.sv
 rtl/send/rnic_send_pkt.sv
 rtl/send/rnic_send_place.sv
+rtl/send/rnic_send_plan.sv
 rtl/send/rnic_send_resp.sv
 rtl/send/rnic_send_retire.sv
 rtl/send/rnic_sge_walk.sv
