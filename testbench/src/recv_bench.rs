@@ -978,7 +978,7 @@ impl RecvBench {
             }
         }
         if self.rng.chance(0.5) {
-            mr_ready = 3 - mr_ready & 3;
+            mr_ready = (3 - mr_ready) & 3;
         }
         mr_ready &= 3;
         if mr_ready == 3 {

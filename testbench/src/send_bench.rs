@@ -1092,29 +1092,27 @@ impl SendBench {
             }
         }
         // ---- responses
-        if !self.desc_offered && self.desc_taken {
-            if self.rx.front().is_some_and(|(due, _)| *due <= now) {
-                self.desc_taken = false;
-                let (_, r) = &self.rx[0];
-                let bits = pack(
-                    RX_DESC,
-                    &[
-                        ("opcode", r.opcode.into()),
-                        ("pkey", r.pkey.into()),
-                        ("dest_qpn", r.qpn.into()),
-                        ("psn", r.psn.into()),
-                        ("sip", r.sip.into()),
-                        ("dip", r.dip.into()),
-                        ("payload_len", r.payload.len() as u64),
-                        ("syndrome", r.syndrome.into()),
-                    ],
-                );
-                let n = r.payload.len().div_ceil(self.bytes);
-                for (k, beat) in r.payload.chunks(self.bytes).enumerate() {
-                    self.beats.push_back((beat.to_vec(), k == n - 1));
-                }
-                self.dut.set_wide("rx_desc_i", &bits.0);
+        if !self.desc_offered && self.desc_taken && self.rx.front().is_some_and(|(due, _)| *due <= now) {
+            self.desc_taken = false;
+            let (_, r) = &self.rx[0];
+            let bits = pack(
+                RX_DESC,
+                &[
+                    ("opcode", r.opcode.into()),
+                    ("pkey", r.pkey.into()),
+                    ("dest_qpn", r.qpn.into()),
+                    ("psn", r.psn.into()),
+                    ("sip", r.sip.into()),
+                    ("dip", r.dip.into()),
+                    ("payload_len", r.payload.len() as u64),
+                    ("syndrome", r.syndrome.into()),
+                ],
+            );
+            let n = r.payload.len().div_ceil(self.bytes);
+            for (k, beat) in r.payload.chunks(self.bytes).enumerate() {
+                self.beats.push_back((beat.to_vec(), k == n - 1));
             }
+            self.dut.set_wide("rx_desc_i", &bits.0);
         }
         if !self.desc_taken && !self.desc_offered {
             self.desc_offered = self.rng.chance(self.manners.valid);
@@ -1291,7 +1289,7 @@ impl SendBench {
             let mask = (1u16 << qp.log_sq) - 1;
             // A read may still be under way when its WQE has been flushed or has failed: the old life is judged leniently.
             let ahead = (slot as u16).wrapping_sub(self.cons[i]) & mask;
-            (addr - qp.sq_base) % stride == 0 && ahead < self.prod[i].1.wrapping_sub(self.cons[i])
+            (addr - qp.sq_base).is_multiple_of(stride) && ahead < self.prod[i].1.wrapping_sub(self.cons[i])
         });
         assert!(found, "read of {len} bytes at {addr:#x}: no posted WQE");
     }

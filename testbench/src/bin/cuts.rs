@@ -42,10 +42,10 @@ fn main() -> anyhow::Result<ExitCode> {
     let mut sound = BTreeMap::new();
     for feature in &chosen {
         let key = test_of(feature);
-        if !sound.contains_key(&key) {
+        if let std::collections::btree_map::Entry::Vacant(e) = sound.entry(key) {
             let outcome = run(&programs, feature, None, &log)?;
             progress(&format!("uncut: {}::{}: {outcome:?}", feature.target, feature.test));
-            sound.insert(key, outcome);
+            e.insert(outcome);
         }
     }
 
