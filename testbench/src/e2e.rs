@@ -188,6 +188,8 @@ impl Pair {
         let rts = QpAttr {
             qp_state: QpState::Rts,
             sq_psn: Psn::new(psn[n]),
+            // 262 us: long beside the wire and the host, short beside a test's patience.
+            timeout: 6,
             max_rd_atomic: 16,
             ..QpAttr::default()
         };
