@@ -56,7 +56,11 @@ module rnic_counters
   always_ff @(posedge clk_i) begin
     for (int unsigned c = 0; c < NUM_CNT; c++) begin
       automatic logic [AccW-1:0] inc = '0;
+`ifdef RNIC_CUT_CNT_SUM
+      for (int unsigned s = 0; s < NumSrc; s++) inc = inc | AccW'(cnt_i[s][c]);
+`else
       for (int unsigned s = 0; s < NumSrc; s++) inc = inc + AccW'(cnt_i[s][c]);
+`endif
       acc_q[c] <= ((step && idx_q == 7'(c)) ? '0 : acc_q[c]) + inc;
     end
     for (int unsigned c = 0; c < NumBytes; c++)

@@ -174,12 +174,14 @@ module rnic_dma_cpl
   assign judge = valid_q && last_q && known;
   always_comb begin
     err = DMA_ERR_OK;
-    if (!success) err = DMA_ERR_ABORT;
-`ifndef RNIC_CUT_DMA_CPL_CHECK
-    else if (cut) err = DMA_ERR_MALFORMED;
-`endif
 `ifndef RNIC_CUT_DMA_POISON
-    else if (hdr_q.poisoned) err = DMA_ERR_POISON;
+    if (hdr_q.poisoned) err = DMA_ERR_POISON;
+`endif
+`ifndef RNIC_CUT_DMA_CPL_CHECK
+    if (cut) err = DMA_ERR_MALFORMED;
+`endif
+`ifndef RNIC_CUT_DMA_ABORT
+    if (!success) err = DMA_ERR_ABORT;
 `endif
   end
   assign fin          = judge && (c.fin || err == DMA_ERR_ABORT || err == DMA_ERR_MALFORMED);

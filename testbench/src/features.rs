@@ -55,6 +55,18 @@ impl Feature {
 #[serde(deny_unknown_fields)]
 struct Table {
     feature: Vec<Feature>,
+    #[serde(default)]
+    open: Vec<Open>,
+}
+
+/// A switch that no test is known to notice yet.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Open {
+    /// The switch without `RNIC_CUT_`.
+    pub cut: String,
+    /// What is missing.
+    pub missing: String,
 }
 
 /// The top of the project.
@@ -83,10 +95,21 @@ pub fn package_dir(package: &str) -> anyhow::Result<PathBuf> {
 /// # Errors
 /// What is wrong with the file, with its line.
 pub fn table() -> anyhow::Result<Vec<Feature>> {
+    Ok(read()?.feature)
+}
+
+/// The switches that the table leaves open.
+///
+/// # Errors
+/// As [`table`].
+pub fn open() -> anyhow::Result<Vec<Open>> {
+    Ok(read()?.open)
+}
+
+fn read() -> anyhow::Result<Table> {
     let path = project_root().join("testbench/features.toml");
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    let table: Table = toml::from_str(&text).with_context(|| format!("reading {}", path.display()))?;
-    Ok(table.feature)
+    toml::from_str(&text).with_context(|| format!("reading {}", path.display()))
 }
 
 /// Every switch that the RTL looks at, with the files that do.
@@ -160,6 +183,14 @@ pub fn check(table: &[Feature]) -> anyhow::Result<()> {
                 wrong.push(format!("{define}: {} has no test {}", source.display(), feature.test));
             }
             Ok(_) => {}
+        }
+    }
+    for open in open()? {
+        let define = format!("{PREFIX}{}", open.cut);
+        if !rtl.contains_key(&define) || !named.insert(define.clone()) {
+            wrong.push(format!(
+                "{define} is open in the table, but not in the RTL, or not open"
+            ));
         }
     }
     for (define, files) in rtl {

@@ -117,6 +117,29 @@ fn reads_overlap_up_to_the_number_of_tags() {
 }
 
 #[test]
+fn a_full_reorder_buffer_holds_reads_back() {
+    for width in WIDTHS {
+        let mut bench = HostBench::new(width, 4);
+        bench.write32(MRRS, 1024);
+        bench.run(100);
+        bench.mrrs = 1024;
+        // Twice as much as the buffer holds could be under way with all tags.
+        bench.manners = Manners {
+            latency: 200,
+            jitter: 2000,
+            reorder: true,
+            ..Manners::PROMPT
+        };
+        for i in 0..24 {
+            bench.read(i % READERS, BASE + 4096 * i as u64, 4096);
+        }
+        bench.run(100_000);
+        assert!(bench.done.iter().all(|d| d.err == 0));
+        check_bytes(&bench);
+    }
+}
+
+#[test]
 fn a_stream_of_4_kib_reads_keeps_95_percent_of_the_beats_full() {
     for width in WIDTHS {
         let mut bench = HostBench::new(width, 1);
