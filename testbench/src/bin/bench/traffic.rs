@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The data path: goodput of large WRITEs against what the wire can carry, and the pace of small ones.
 
-use anyhow::{anyhow, ensure};
+use anyhow::{anyhow, bail, ensure};
 use openrnic_driver::spec::{Mtu, WcStatus};
 use openrnic_driver::{MemoryRegion, QueuePair, SendWr};
 use openrnic_sim::NicBus;
@@ -140,13 +140,26 @@ fn run_until(pair: &Pair, flows: &mut [Flow<'_>], done: u64) -> anyhow::Result<(
     let start = pair.world.borrow().cycle();
     while flows.iter().any(|f| f.done < done) {
         let waited = pair.world.borrow().cycle() - start;
-        ensure!(
-            waited < 2_000_000,
-            "after {waited} cycles only {:?} WRITEs completed of {done} each",
-            flows.iter().map(|f| f.done).collect::<Vec<_>>()
-        );
+        if waited >= 2_000_000 {
+            let came: Vec<u64> = flows.iter().map(|f| f.done).collect();
+            bail!(
+                "after {waited} cycles only {came:?} WRITEs completed of {done} each; counters: {}",
+                counters(pair)?
+            );
+        }
         pair.world.borrow_mut().run(16)?;
         flows.iter_mut().try_for_each(Flow::top_up)?;
     }
     Ok(())
+}
+
+/// What the devices counted: tells why traffic stands still.
+fn counters(pair: &Pair) -> anyhow::Result<String> {
+    let mut text = Vec::new();
+    for (n, end) in pair.ends.iter().enumerate() {
+        for (id, value) in end.device.counters()?.iter().filter(|(_, value)| *value > 0) {
+            text.push(format!("NIC {n} {id:?} {value}"));
+        }
+    }
+    Ok(text.join(", "))
 }
