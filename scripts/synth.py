@@ -51,7 +51,7 @@ def synth(block, files):
     top = block["module"]
     script = directory / "synth.ys"
     script.write_text(
-        f"read_slang --top {top} {params} {' '.join(files)}\n"
+        f"read_slang --unroll-limit 100000 --top {top} {params} {' '.join(files)}\n"
         f"synth_ecp5 -top {top} -json {directory / 'netlist.json'}\n"
         f"tee -q -o {directory / 'stat.json'} stat -json\n"
     )
