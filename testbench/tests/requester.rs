@@ -405,7 +405,24 @@ fn outstanding_reads_stay_within_max_rd_atomic() {
 }
 
 #[test]
-fn the_in_flight_cap_of_a_qp_holds_and_the_pool_stalls_without_deadlock() {
+fn a_qp_has_no_more_requests_in_flight_than_its_cap() {
+    let mut b = bench(64);
+    b.peers[5].deaf = true;
+    for _ in 0..CAP + 4 {
+        let w = wqe(&b, 5, wr::SEND, BUF, 4);
+        b.post(5, &w);
+    }
+    b.run(2000);
+    assert_eq!(b.sent(5).len(), CAP);
+    let psn = b.qps[5].sq_psn + 1;
+    b.ack(5, psn);
+    b.run(500);
+    assert_eq!(b.sent(5).len(), CAP + 2);
+    assert_eq!(b.free_records(), POOL - CAP as u64);
+}
+
+#[test]
+fn an_empty_pool_stalls_without_deadlock() {
     let mut b = SendBench::new(64, 1);
     let qps: Vec<u16> = (1..=10).collect();
     for q in &qps {
