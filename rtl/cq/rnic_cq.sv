@@ -107,7 +107,11 @@ module rnic_cq
 `else
   assign db_page  = db_old.uar == db2_q.uar;
 `endif
+`ifdef RNIC_CUT_CQ_DB_RANGE
+  assign db_range = 1'b1;
+`else
   assign db_range = (db2_q.db.consumer - db_old.cons) <= (db_wrs.prod - db_old.cons);
+`endif
   assign db_ok    = db2_valid_q && db_live && db_page && db_range;
   assign db_arm   = db_ok && db2_q.db.arm;
   assign db_drop_qpn_o   = db2_valid_q && !db_live;
@@ -189,7 +193,7 @@ module rnic_cq
   // ---------------------------------------------------------------- CQE writer
   logic [NumReq-1:0] grant;
   logic [ReqW-1:0] pick;
-  logic idle_free, take, live, full, wr_start, sent, hit, chk_turn_q;
+  logic idle_free, take, live, full, wr_start, sent, unseen, hit, chk_turn_q;
   cqe_req_t req_q;
   eqe_req_t eqe_q;
   rnic_arb_rr #(.N(NumReq)) u_arb (
@@ -214,8 +218,12 @@ module rnic_cq
   assign overrun_o = state_q == ST_LOOK && live && full;
   assign written_o = sent;
   // What the armed queue waits for is there, and the driver has not seen it.
-  assign hit = state_q == ST_DECIDE && valid_q[cq_q] && dbs.arm != wrs.fired
-      && (dbs.only ? $signed(wrs.sol - dbs.cons) > 0 : wrs.prod != dbs.cons);
+`ifdef RNIC_CUT_CQ_SOLICITED
+  assign unseen = wrs.prod != dbs.cons;
+`else
+  assign unseen = dbs.only ? $signed(wrs.sol - dbs.cons) > 0 : wrs.prod != dbs.cons;
+`endif
+  assign hit = state_q == ST_DECIDE && valid_q[cq_q] && dbs.arm != wrs.fired && unseen;
 
   cqe_t cqe;
   always_comb begin

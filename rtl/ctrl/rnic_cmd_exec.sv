@@ -166,8 +166,12 @@ module rnic_cmd_exec
   logic [WaitW-1:0] wait_q;
   logic fatal_seen_q, waits, expired, gone_q;   // gone_q: the command belongs to a ring that was restarted
   assign waits     = state_q == ST_QP_SEND || state_q == ST_QP_WAIT || state_q == ST_DRAIN;
+`ifdef RNIC_CUT_CMD_BOUND
+  assign expired   = waits && fatal_i && !fatal_i;
+`else
   assign expired   = waits && fatal_i == fatal_seen_q
       && (fatal_i ? wait_q[GraceLog] : (state_q == ST_DRAIN) ? wait_q[DrainLog] : wait_q[DrainLog+2]);
+`endif
   assign timeout_o = expired;
 
   cmd_completion_t res_q;

@@ -43,7 +43,9 @@ module rnic_port_cfg
     now_q <= port_up_i && cfg_q.up;
     if (!evt_q) begin
       told_q <= now_q;
+`ifndef RNIC_CUT_PORT_EVENT
       evt_q  <= now_q != told_q;
+`endif
     end else if (eqe_ready_i) begin
       evt_q <= 1'b0;
     end

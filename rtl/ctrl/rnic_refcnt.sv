@@ -71,7 +71,11 @@ module rnic_refcnt
   always_ff @(posedge clk_i) begin
     pd_up_q    <= update && !rst_i;
     send_q     <= ref_valid_i && 32'(ref_i.send_cq) < NumCq && !rst_i;
+`ifdef RNIC_CUT_CQ_RECV_REF
+    recv_q     <= 1'b0;
+`else
     recv_q     <= ref_valid_i && 32'(ref_i.recv_cq) < NumCq && !rst_i;
+`endif
     inc_q      <= ref_valid_i ? ref_i.inc : mr_inc_i;
     n_q        <= ref_valid_i ? ref_i.n : 17'd1;
     pd_q       <= pd_addr;

@@ -96,7 +96,9 @@ module rnic_mr
   always_comb begin
     early = MR_ERR_OK;
     if (!entry.id.valid || !in_table_q || entry.id.key != req_q.key[7:0]) early = MR_ERR_KEY;
+`ifndef RNIC_CUT_MR_PD
     else if (entry.id.pd != req_q.pd) early = MR_ERR_PD;
+`endif
 `ifndef RNIC_CUT_MR_ACCESS
     else if ((req_q.access & ~entry.access) != '0) early = MR_ERR_ACCESS;
 `endif

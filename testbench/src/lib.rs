@@ -2,6 +2,8 @@
 //! Reference models, scoreboard and stimulus: what judges the RTL.
 #![deny(missing_docs)]
 
+pub mod ctrl_bench;
+pub mod ctrl_model;
 pub mod e2e;
 pub mod features;
 pub mod host_bench;

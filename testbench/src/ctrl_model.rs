@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the control block must answer to a command: an independent model of its objects.
+#![allow(clippy::expect_used, clippy::indexing_slicing)]
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::ctrl_bench::{Cmd, Mr, NUM_CQ, NUM_MR, Ref};
+
+/// CmdStatus.
+#[allow(missing_docs)]
+pub mod status {
+    pub const OK: u8 = 0;
+    pub const BAD_OPCODE: u8 = 1;
+    pub const RESERVED_SET: u8 = 2;
+    pub const BAD_HANDLE: u8 = 3;
+    pub const BAD_PARAM: u8 = 4;
+    pub const NO_RESOURCES: u8 = 5;
+    pub const IN_USE: u8 = 6;
+    pub const UNSUPPORTED: u8 = 10;
+    pub const FATAL: u8 = 12;
+}
+use status::*;
+
+/// Protection domains of the device.
+pub const NUM_PD: u32 = 256;
+/// The commands that exist.
+pub const OPCODES: [u8; 19] = [
+    0x01, 0x02, 0x08, 0x09, 0x0a, 0x10, 0x11, 0x18, 0x19, 0x20, 0x21, 0x28, 0x29, 0x40, 0x41, 0x42, 0x43, 0x44, 0x45,
+];
+
+/// Bits of a command that may be set: those that the command reads.
+pub fn readable(opcode: u8) -> [u8; 64] {
+    let mut mask = [0; 64];
+    let mut allow = |from: usize, to: usize| mask[from..=to].fill(0xff);
+    allow(0, 0);
+    allow(2, 3);
+    let flags = match opcode {
+        0x01 | 0x02 => {
+            allow(56, 63);
+            0
+        }
+        0x08 => {
+            allow(4, 14);
+            mask[15] = 1;
+            0
+        }
+        0x09 => {
+            allow(4, 7);
+            allow(16, 31);
+            0
+        }
+        0x0a => {
+            allow(4, 9);
+            0
+        }
+        0x10 => 0,
+        0x11 | 0x19 | 0x21 | 0x29 => {
+            allow(4, 7);
+            0
+        }
+        0x18 => {
+            allow(8, 11);
+            allow(16, 39);
+            0
+        }
+        0x20 => {
+            allow(8, 10);
+            allow(16, 23);
+            0
+        }
+        0x28 => {
+            allow(4, 8);
+            allow(16, 23);
+            0
+        }
+        0x40 => {
+            allow(4, 22);
+            allow(24, 55);
+            0x0f
+        }
+        0x41 => {
+            allow(4, 10);
+            allow(48, 63);
+            0x30
+        }
+        0x42 => {
+            allow(4, 10);
+            allow(56, 63);
+            0
+        }
+        0x43 => {
+            allow(4, 10);
+            allow(48, 55);
+            0x10
+        }
+        0x44 => {
+            allow(4, 22);
+            allow(24, 63);
+            0x0f
+        }
+        0x45 => {
+            allow(4, 10);
+            allow(48, 55);
+            0
+        }
+        _ => return [0; 64],
+    };
+    mask[1] = flags;
+    mask
+}
+
+/// Free numbers: new ones first, then those given back, oldest first.
+#[derive(Debug, Clone)]
+struct Free {
+    fresh: std::ops::Range<u32>,
+    used: VecDeque<u32>,
+}
+
+impl Free {
+    fn new(fresh: std::ops::Range<u32>) -> Self {
+        Self {
+            fresh,
+            used: VecDeque::new(),
+        }
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        self.fresh.next().or_else(|| self.used.pop_front())
+    }
+}
+
+/// The objects of a device.
+#[derive(Debug, Clone)]
+pub struct Objects {
+    pd_free: Free,
+    cq_free: Free,
+    mr_free: Free,
+    /// PDs and what refers to them.
+    pds: BTreeMap<u32, u32>,
+    /// CQs: event queue, QPs that send, QPs that receive.
+    cqs: BTreeMap<u32, (u32, u32, u32)>,
+    /// Event queues.
+    eqs: BTreeMap<u32, ()>,
+    /// Regions by index.
+    mrs: BTreeMap<u32, Mr>,
+}
+
+impl Default for Objects {
+    fn default() -> Self {
+        Self {
+            pd_free: Free::new(0..NUM_PD),
+            cq_free: Free::new(0..NUM_CQ),
+            mr_free: Free::new(1..NUM_MR),
+            pds: BTreeMap::new(),
+            cqs: BTreeMap::new(),
+            eqs: BTreeMap::new(),
+            mrs: BTreeMap::new(),
+        }
+    }
+}
+
+type Verdict = Result<u32, (u8, u32)>;
+
+fn le(cmd: &Cmd, at: usize, len: usize) -> u64 {
+    (0..len).rev().fold(0, |v, i| v << 8 | u64::from(cmd.0[at + i]))
+}
+
+fn check(ok: bool, status: u8, detail: u32) -> Result<(), (u8, u32)> {
+    if ok { Ok(()) } else { Err((status, detail)) }
+}
+
+impl Objects {
+    /// Handles that exist: PDs, CQs, keys, event queues.
+    pub fn handles(&self) -> [Vec<u32>; 4] {
+        [
+            self.pds.keys().copied().collect(),
+            self.cqs.keys().copied().collect(),
+            self.mrs.iter().map(|(i, m)| i << 8 | u32::from(m.key)).collect(),
+            self.eqs.keys().copied().collect(),
+        ]
+    }
+
+    /// Regions by key.
+    pub fn region(&self, key: u32) -> Option<&Mr> {
+        self.mrs.get(&(key >> 8)).filter(|m| u32::from(m.key) == key & 0xff)
+    }
+
+    /// QPs begin or cease to use their objects.
+    pub fn refer(&mut self, r: &Ref) {
+        let add = |v: &mut u32| *v = if r.inc { *v + r.n } else { *v - r.n };
+        add(self.pds.get_mut(&u32::from(r.pd)).expect("a PD that exists"));
+        if let Some((_, s, _)) = self.cqs.get_mut(&u32::from(r.send_cq)) {
+            add(s);
+        }
+        if let Some((_, _, s)) = self.cqs.get_mut(&u32::from(r.recv_cq)) {
+            add(s);
+        }
+    }
+
+    /// Status, handle and detail that a command gets (of a QP command: only whether it gets to the QP engine);
+    /// a command that is not refused is done.
+    pub fn judge(&mut self, cmd: &Cmd) -> (u8, u32, u32) {
+        match self.run(cmd) {
+            Ok(handle) => (OK, handle, 0),
+            Err((status, detail)) => (status, 0, detail),
+        }
+    }
+
+    fn run(&mut self, cmd: &Cmd) -> Verdict {
+        let op = cmd.0[0];
+        check(OPCODES.contains(&op), BAD_OPCODE, 0)?;
+        let mask = readable(op);
+        check((0..64).all(|i| cmd.0[i] & !mask[i] == 0), RESERVED_SET, 0)?;
+        let handle = le(cmd, 4, 4) as u32;
+        match op {
+            0x01 | 0x02 => check(cmd.0[56].is_multiple_of(64), BAD_PARAM, 56)?,
+            0x08 => {
+                check(handle == 1, BAD_HANDLE, 4)?;
+                check(le(cmd, 8, 6) != 0 && cmd.0[8] & 1 == 0, BAD_PARAM, 8)?;
+                check((1..=5).contains(&cmd.0[14]), BAD_PARAM, 14)?;
+            }
+            0x09 => {
+                check(handle < 16, BAD_HANDLE, 4)?;
+                let gid = &cmd.0[16..32];
+                let v4 = gid[..10].iter().all(|b| *b == 0) && gid[10..12] == [0xff, 0xff];
+                check(v4 || gid.iter().all(|b| *b == 0), UNSUPPORTED, 16)?;
+            }
+            0x0a => {
+                check(handle < 8, BAD_HANDLE, 4)?;
+                check(le(cmd, 8, 2) != 0x8000, BAD_PARAM, 8)?;
+            }
+            0x10 => {
+                let pd = self.pd_free.take().ok_or((NO_RESOURCES, 0))?;
+                self.pds.insert(pd, 0);
+                return Ok(pd);
+            }
+            0x11 => {
+                let users = self.pds.get(&handle).ok_or((BAD_HANDLE, 4))?;
+                check(*users == 0, IN_USE, 0)?;
+                self.pds.remove(&handle);
+                self.pd_free.used.push_back(handle);
+            }
+            0x18 => return self.create_mr(cmd),
+            0x19 => {
+                let pd = u32::from(self.region(handle).ok_or((BAD_HANDLE, 4))?.pd);
+                self.mrs.remove(&(handle >> 8));
+                self.mr_free.used.push_back(handle >> 8);
+                *self.pds.get_mut(&pd).expect("a region's PD exists") -= 1;
+            }
+            0x20 => {
+                let [log_size, eq, uar] = [cmd.0[8], cmd.0[9], cmd.0[10]];
+                check((1..=16).contains(&log_size), BAD_PARAM, 8)?;
+                check(self.eqs.contains_key(&u32::from(eq)), BAD_HANDLE, 9)?;
+                check(uar < 32, BAD_PARAM, 10)?;
+                check(cmd.0[16].is_multiple_of(64), BAD_PARAM, 16)?;
+                let cq = self.cq_free.take().ok_or((NO_RESOURCES, 0))?;
+                self.cqs.insert(cq, (u32::from(eq), 0, 0));
+                return Ok(cq);
+            }
+            0x21 => {
+                let (_, senders, receivers) = self.cqs.get(&handle).ok_or((BAD_HANDLE, 4))?;
+                check(*senders == 0 && *receivers == 0, IN_USE, 0)?;
+                self.cqs.remove(&handle);
+                self.cq_free.used.push_back(handle);
+            }
+            0x28 => {
+                check(handle < 4, BAD_HANDLE, 4)?;
+                check(!self.eqs.contains_key(&handle), IN_USE, 0)?;
+                check((1..=16).contains(&cmd.0[8]), BAD_PARAM, 8)?;
+                check(cmd.0[16].is_multiple_of(64), BAD_PARAM, 16)?;
+                self.eqs.insert(handle, ());
+            }
+            0x29 => {
+                check(self.eqs.contains_key(&handle), BAD_HANDLE, 4)?;
+                check(self.cqs.values().all(|(eq, _, _)| *eq != handle), IN_USE, 0)?;
+                self.eqs.remove(&handle);
+            }
+            _ => {}
+        }
+        Ok(handle)
+    }
+
+    fn create_mr(&mut self, cmd: &Cmd) -> Verdict {
+        let mr = Mr {
+            pd: le(cmd, 8, 2) as u16,
+            access: cmd.0[10],
+            key: cmd.0[11],
+            va: le(cmd, 16, 8),
+            length: le(cmd, 24, 8),
+            host_addr: le(cmd, 32, 8),
+        };
+        let users = self.pds.get_mut(&u32::from(mr.pd)).ok_or((BAD_HANDLE, 8))?;
+        // Bits 0 to 3: local write, remote write, remote read, remote atomic.
+        let needs_local_write = mr.access & 0b1010 != 0;
+        check(
+            mr.access < 16 && (!needs_local_write || mr.access & 1 == 1),
+            BAD_PARAM,
+            10,
+        )?;
+        check((1..=1 << 48).contains(&mr.length), BAD_PARAM, 24)?;
+        let ends = |from: u64| u128::from(from) + u128::from(mr.length) <= 1 << 64;
+        check(ends(mr.va), BAD_PARAM, 16)?;
+        check(ends(mr.host_addr), BAD_PARAM, 32)?;
+        let index = self.mr_free.take().ok_or((NO_RESOURCES, 0))?;
+        *users += 1;
+        self.mrs.insert(index, mr);
+        Ok(index << 8 | u32::from(mr.key))
+    }
+
+    /// What a lookup of a memory key must answer: MrErr, and the address when that is OK.
+    pub fn lookup(&self, l: &crate::ctrl_bench::Lookup) -> (u8, u64) {
+        let Some(mr) = self.region(l.key) else { return (1, 0) };
+        let end = u128::from(l.va) + u128::from(l.len);
+        if mr.pd != l.pd {
+            (2, 0)
+        } else if l.access & !mr.access != 0 {
+            (3, 0)
+        } else if l.va < mr.va || end > u128::from(mr.va) + u128::from(mr.length) {
+            (4, 0)
+        } else {
+            (0, mr.host_addr + (l.va - mr.va))
+        }
+    }
+}
