@@ -127,7 +127,7 @@ module rnic_read_engine
 
   // ---------------------------------------------------------------- sections, heads and slots
   logic sec_we;
-  sec_t sec_raw, s, n;
+  sec_t sec_raw, s_q, n;
   head_t head;
   slot_t slot_in, slot;
   rnic_ram #(.Width($bits(sec_t)), .Depth(1 << QpIdxW)) u_sections (
@@ -146,22 +146,29 @@ module rnic_read_engine
   assign slot_in = '{dup: push_dup_i, psn: push_psn_i, va: push_va_i, rkey: push_rkey_i, len: push_len_i, msn: push_msn_i};
   rnic_ram #(.Width($bits(slot_t)), .Depth(1 << (QpIdxW + PtrW))) u_slots (
       .clk_i, .we_i(push_i), .waddr_i({push_idx_i[QpIdxW-1:0], push_ptr_i[PtrW-1:0]}), .wdata_i(slot_in),
-      .re_i(state_q == StSlot), .raddr_i({idx, s.pop[PtrW-1:0]}), .rdata_o(slot)
+      .re_i(state_q == StSlot), .raddr_i({idx, s_q.pop[PtrW-1:0]}), .rdata_o(slot)
   );
+  // Taken when the hot word is here: it tells whether they are of this life.
   epoch_t epoch_q;
-  logic [PtrW:0] push;
+  logic [PtrW:0] push_q;
+  sec_t s_now;
   always_comb begin
-    s = sec_raw;
-    if (sec_raw.epoch != epoch_q) begin
-      s       = '0;
-      s.epoch = epoch_q;
+    s_now = sec_raw;
+    if (sec_raw.epoch != hot_i.epoch) begin
+      s_now       = '0;
+      s_now.epoch = hot_i.epoch;
     end
   end
-  assign push = (head.epoch == epoch_q) ? head.push : '0;
+  always_ff @(posedge clk_i) begin
+    if (state_q == StLook) begin
+      s_q    <= s_now;
+      push_q <= (head.epoch == hot_i.epoch) ? head.push : '0;
+    end
+  end
 
   logic serving, live;
   assign serving = hot_i.state == QP_STATE_RTR || hot_i.state == QP_STATE_RTS || hot_i.state == QP_STATE_SQD || hot_i.state == QP_STATE_SQE;
-  assign live    = hot_i.valid && hot_i.epoch == epoch_q && serving && !s.halted;
+  assign live    = hot_i.valid && hot_i.epoch == epoch_q && serving && !s_q.halted;
 
   // ---------------------------------------------------------------- the packet
   gen_t gen_q;
@@ -173,11 +180,11 @@ module rnic_read_engine
   logic [63:0] addr_q;
   psn_t psn;
   assign mtu  = mtu_bytes(mtu_q);
-  assign left = slot.len - s.done;
+  assign left = slot.len - s_q.done;
   assign part = (left > 32'(mtu)) ? mtu : pay_len_t'(left);
-  assign psn  = slot.psn + psn_t'(s.done >> (4'd7 + 4'(mtu_q)));
+  assign psn  = slot.psn + psn_t'(s_q.done >> (4'd7 + 4'(mtu_q)));
   assign mr_req_valid_o = state_q == StKey;
-  assign mr_req_o = '{key: slot.rkey, va: slot.va + 64'(s.done), len: 32'(part_q), pd: pd_q, access: 4'(1 << ACCESS_REMOTE_READ)};
+  assign mr_req_o = '{key: slot.rkey, va: slot.va + 64'(s_q.done), len: 32'(part_q), pd: pd_q, access: 4'(1 << ACCESS_REMOTE_READ)};
 
   logic key_ok;
 `ifdef RNIC_CUT_READ_KEY
@@ -188,22 +195,22 @@ module rnic_read_engine
 
   logic [7:0] synd_q;          // of the NAK
   always_comb begin
-    n = s;
+    n = s_q;
     if (state_q == StFail) begin
       n.halted = 1'b1;
     end else begin
-      n.done = s.done + 32'(part_q);
+      n.done = s_q.done + 32'(part_q);
       n.msn  = slot.msn;
       if (last_q) begin
         n.done     = '0;
-        n.pop      = s.pop + (PtrW + 1)'(1);
-        n.new_done = s.new_done + (PtrW + 1)'(!slot.dup);
+        n.pop      = s_q.pop + (PtrW + 1)'(1);
+        n.new_done = s_q.new_done + (PtrW + 1)'(!slot.dup);
       end
     end
   end
   assign sec_we        = state_q == StCommit || (state_q == StFail && live);
-  assign again         = state_q == StCommit && n.pop != push;
-  assign empty_valid_o = state_q == StCommit && n.pop == push;
+  assign again         = state_q == StCommit && n.pop != push_q;
+  assign empty_valid_o = state_q == StCommit && n.pop == push_q;
   assign empty_idx_o   = idx;
 
   always_comb begin
@@ -220,7 +227,7 @@ module rnic_read_engine
       job_o.payload_len = '0;
       job_o.syndrome    = synd_q;
       // This READ is not completed.
-      job_o.msn         = (err_q ? s.msn : slot.msn) - 24'd1;
+      job_o.msn         = (err_q ? s_q.msn : slot.msn) - 24'd1;
       if (err_q) job_o.psn = err_psn_q;
     end
   end
@@ -232,7 +239,7 @@ module rnic_read_engine
   assign cold_req_idx_o = idx_q;
   logic cold_asked_q, cold_here_q;
   logic worth;
-  assign worth            = live && s.pop != push;
+  assign worth            = live && s_q.pop != push_q;
   assign cold_req_valid_o = state_q == StSlot && !err_q && !cold_asked_q && worth;
 
   assign qp_err_valid_o = state_q == StErr;
@@ -267,7 +274,7 @@ module rnic_read_engine
       StJob:    if (job_ready_i) state_d = (part_q == '0) ? StCommit : StPiece;
       StPiece:  if (piece_ready_i) state_d = StCommit;
 `ifdef RNIC_CUT_READ_TURNS
-      StCommit: state_d = (n.pop != push) ? StLoad : StIdle;
+      StCommit: state_d = (n.pop != push_q) ? StLoad : StIdle;
 `else
       StCommit: state_d = StIdle;
 `endif
@@ -300,7 +307,7 @@ module rnic_read_engine
     if (cold_rsp_valid_i) pd_q <= cold_rsp_i.create.pd;
     if (state_q == StPart) begin
       part_q  <= part;
-      first_q <= s.done == '0;
+      first_q <= s_q.done == '0;
       last_q  <= left <= 32'(mtu);
     end
     if (state_q == StKeyAns) addr_q <= mr_rsp_i.addr;

@@ -161,7 +161,7 @@ module rnic_responder
 
   // ---------------------------------------------------------------- sections and what belongs to them
   logic sec_we;
-  sec_t sec_d, sec_raw, s, n;
+  sec_t sec_d, sec_raw, s_now, s_q, s, n;
   rnic_ram #(.Width($bits(sec_t)), .Depth(1 << QpIdxW)) u_sections (
       .clk_i, .we_i(sec_we), .waddr_i(visit_idx), .wdata_i(sec_d),
       .re_i(state_q == StLoad), .raddr_i(visit_idx), .rdata_o(sec_raw)
@@ -170,17 +170,19 @@ module rnic_responder
   logic rd_same, rd_none, rd_halted;
   wqe_idx_t prod;
   always_comb begin
-    s = sec_raw;
+    s_now = sec_raw;
 `ifdef RNIC_CUT_RECV_EPOCH
     if (sec_raw.epoch == '0) begin
 `else
     if (sec_raw.epoch != ctx_q.hot.epoch) begin
 `endif
-      s       = '0;
-      s.epoch = ctx_q.hot.epoch;
-      s.epsn  = ctx_q.path.rq_psn;
+      s_now       = '0;
+      s_now.epoch = ctx_q.hot.epoch;
+      s_now.epsn  = ctx_q.path.rq_psn;
     end
   end
+  // Taken when the context is here, so that nothing behind it starts at the outputs of a block RAM.
+  assign s = s_q;
   assign rd_same     = rd_epoch_i == s.epoch;
   assign rd_pop      = rd_same ? rd_pop_i : '0;
   assign rd_new_done = rd_same ? rd_new_done_i : '0;
@@ -464,6 +466,7 @@ module rnic_responder
     end
     if (begin_packet) d_q <= rx_desc_i;
     if (cold_rsp_valid_i) ctx_q <= cold_rsp_i;
+    if (state_q == StCold) s_q <= s_now;
     if (state_q == StCheck) begin
       v_q        <= v;
       drop_cnt_q <= drop_cnt;
