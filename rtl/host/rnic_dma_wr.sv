@@ -23,6 +23,7 @@ module rnic_dma_wr
     input  logic [NumWr-1:0] wr_last_i,
     output logic [3:0] pending_o,
     output logic sent_o,
+    output logic rq_want_o,                  // a TLP is under way or about to start (a register)
     output logic rq_valid_o,
     input  logic rq_ready_i,
     output rq_hdr_t rq_hdr_o,
@@ -90,16 +91,19 @@ module rnic_dma_wr
   );
   // verilator lint_on PINCONNECTEMPTY
 
-  logic tlp_valid_q, msg_end_q;
+  // How many bytes the next beat takes is known a cycle ahead: whether they are there decides everything behind.
+  logic tlp_valid_q, msg_end_q, last_q;
   rq_hdr_t hdr_q;
-  logic [1:0] skip_q;                      // of the next beat
-  logic [10:0] left_q;                     // bytes of this TLP
-  logic [CntW-1:0] lanes;                  // free lanes of the next beat
-  assign lanes       = CntW'(B) - CntW'(skip_q);
-  assign want        = (left_q > 11'(lanes)) ? lanes : CntW'(left_q);
+  logic [1:0] skip_q;                      // lanes of the next beat that stay free in front
+  logic [10:0] left_q, left_after;         // bytes of this TLP
+  logic [CntW-1:0] want_q, lanes;
+  assign want        = want_q;
+  assign lanes       = CntW'(B) - CntW'(piece_skip);
+  assign left_after  = left_q - 11'(want_q);
+  assign rq_want_o   = tlp_valid_q;
   assign rq_valid_o  = tlp_valid_q && avail >= want;
   assign fire        = rq_valid_o && rq_ready_i;
-  assign rq_last_o   = left_q <= 11'(lanes);
+  assign rq_last_o   = last_q;
   assign rq_data_o   = gb_data << {skip_q, 3'b000};
   assign rq_hdr_o    = hdr_q;
   assign sent_o      = fire && rq_last_o && msg_end_q;
@@ -114,10 +118,14 @@ module rnic_dma_wr
 `endif
       skip_q    <= piece_skip;
       left_q    <= piece_bytes;
+      want_q    <= (piece_bytes > 11'(lanes)) ? lanes : CntW'(piece_bytes);
+      last_q    <= piece_bytes <= 11'(lanes);
       msg_end_q <= piece_last;
     end else if (fire) begin
       skip_q <= '0;
-      left_q <= left_q - 11'(want);
+      left_q <= left_after;
+      want_q <= (left_after > 11'(B)) ? CntW'(B) : CntW'(left_after);
+      last_q <= left_after <= 11'(B);
     end
     if (rst_i) tlp_valid_q <= 1'b0;
     else if (piece_ready) tlp_valid_q <= piece_valid;

@@ -114,15 +114,18 @@ module rnic_doorbell
 `endif
   end
   assign ok = hit && qpn_ok && page_ok && state_ok && range_ok;
+  cnt_t cnt;
   always_comb begin
-    cnt_o = '0;
-    cnt_o[COUNTER_ID_DB_ACCEPTED]    = ok;
-    cnt_o[COUNTER_ID_DB_DROP_QPN]    = hit && !qpn_ok;
-    cnt_o[COUNTER_ID_DB_DROP_PAGE]   = hit && qpn_ok && !page_ok;
-    cnt_o[COUNTER_ID_DB_DROP_STATE]  = hit && qpn_ok && page_ok && !state_ok;
-    cnt_o[COUNTER_ID_DB_DROP_RANGE]  = hit && qpn_ok && page_ok && state_ok && !range_ok;
-    cnt_o[COUNTER_ID_DB_DROP_FORMAT] = bad_q;
+    cnt = '0;
+    cnt[COUNTER_ID_DB_ACCEPTED]    = ok;
+    cnt[COUNTER_ID_DB_DROP_QPN]    = hit && !qpn_ok;
+    cnt[COUNTER_ID_DB_DROP_PAGE]   = hit && qpn_ok && !page_ok;
+    cnt[COUNTER_ID_DB_DROP_STATE]  = hit && qpn_ok && page_ok && !state_ok;
+    cnt[COUNTER_ID_DB_DROP_RANGE]  = hit && qpn_ok && page_ok && state_ok && !range_ok;
+    cnt[COUNTER_ID_DB_DROP_FORMAT] = bad_q;
   end
+  // A cycle later, so that the checks need not reach into the counters.
+  always_ff @(posedge clk_i) cnt_o <= rst_i ? '0 : cnt;
 
   // ---------------------------------------------------------------- running indices
   localparam int unsigned PosW = $bits(ring_pos_t);

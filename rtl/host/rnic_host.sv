@@ -94,7 +94,7 @@ module rnic_host
 
   // ---------------------------------------------------------------- DMA and interrupts
   logic [3:0] wr_pending;
-  logic wr_sent, rd_valid, rd_ready, wq_valid, wq_ready, wq_last, mx_valid;
+  logic wr_sent, rd_valid, rd_ready, wq_want, wq_valid, wq_ready, wq_last, mx_valid;
   rq_hdr_t rd_hdr, wq_hdr;
   logic [DataW-1:0] wq_data, mx_data;
   logic [12:0] rd_bytes, wr_bytes;
@@ -118,12 +118,12 @@ module rnic_host
       .clk_i, .rst_i, .mps_i(mps),
       .wr_valid_i({mx_valid, wr_valid_i}), .wr_ready_o(wr_ready), .wr_hdr_i({mx_hdr, wr_hdr_i}), .wr_data_i({mx_data, wr_data_i}),
       .wr_last_i({1'b1, wr_last_i}), .pending_o(wr_pending), .sent_o(wr_sent),
-      .rq_valid_o(wq_valid), .rq_ready_i(wq_ready), .rq_hdr_o(wq_hdr), .rq_data_o(wq_data), .rq_last_o(wq_last)
+      .rq_want_o(wq_want), .rq_valid_o(wq_valid), .rq_ready_i(wq_ready), .rq_hdr_o(wq_hdr), .rq_data_o(wq_data), .rq_last_o(wq_last)
   );
   assign wr_ready_o = wr_ready[NumWr-1:0];
   rnic_tlp_requester #(.DataW(DataW)) u_requester (
       .clk_i, .rst_i, .bus_master_en_i, .rd_valid_i(rd_valid), .rd_ready_o(rd_ready), .rd_hdr_i(rd_hdr),
-      .wr_valid_i(wq_valid), .wr_ready_o(wq_ready), .wr_hdr_i(wq_hdr), .wr_data_i(wq_data), .wr_last_i(wq_last),
+      .wr_want_i(wq_want), .wr_valid_i(wq_valid), .wr_ready_o(wq_ready), .wr_hdr_i(wq_hdr), .wr_data_i(wq_data), .wr_last_i(wq_last),
       .rq_valid_o, .rq_ready_i, .rq_hdr_o, .rq_data_o, .rq_last_o, .wr_bytes_o(wr_bytes)
   );
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requester: one stream of TLPs to the host from the posted writes and the DMA reads.
 // Contract: a write keeps the way to its last beat; otherwise both take turns. While the host has not enabled bus mastering
-// nothing new starts (a write under way is finished). Outputs are registered. A TLP that was taken here is ahead
+// nothing new starts (a write under way is finished). On its turn a write that is about to start (wr_want_i) keeps reads back
+// until its first beat is there, so that the readiness for reads hangs on registers alone. Outputs are registered. A TLP that was taken here is ahead
 // of all that are taken later.
 module rnic_tlp_requester
   import rnic_spec_pkg::*;
@@ -14,6 +15,7 @@ module rnic_tlp_requester
     input  logic             rd_valid_i,
     output logic             rd_ready_o,
     input  rq_hdr_t          rd_hdr_i,
+    input  logic             wr_want_i,
     input  logic             wr_valid_i,
     output logic             wr_ready_o,
     input  rq_hdr_t          wr_hdr_i,
@@ -32,17 +34,18 @@ module rnic_tlp_requester
     logic             last;
   } beat_t;
   beat_t in, out;
-  logic in_valid, in_ready, go, sel_rd, in_wr_q, rd_turn_q;
+  logic in_valid, in_ready, go, rd_may, sel_rd, in_wr_q, rd_turn_q;
 
 `ifdef RNIC_CUT_BUS_MASTER
   assign go       = 1'b1;
 `else
   assign go       = bus_master_en_i || in_wr_q;
 `endif
-  assign sel_rd     = !in_wr_q && rd_valid_i && (rd_turn_q || !wr_valid_i);
+  assign rd_may     = !in_wr_q && (rd_turn_q || !wr_want_i);
+  assign sel_rd     = rd_may && rd_valid_i;
   assign in_valid   = go && (sel_rd || wr_valid_i);
   assign in         = sel_rd ? '{hdr: rd_hdr_i, data: '0, last: 1'b1} : '{hdr: wr_hdr_i, data: wr_data_i, last: wr_last_i};
-  assign rd_ready_o = in_ready && go && sel_rd;
+  assign rd_ready_o = in_ready && go && rd_may;
   assign wr_ready_o = in_ready && go && !sel_rd;
   assign wr_bytes_o = (wr_valid_i && wr_ready_o && wr_last_i) ? {wr_hdr_i.dw_len, 2'b00} + 13'(TLP_OVERHEAD_BYTES) : '0;
 
