@@ -70,6 +70,7 @@ module rnic_qp_alloc #(
   logic [LowW:0] pow_n;
   logic [WordB-1:0] run[LowW+1];                // run[k]: bit i starts 2^k free bits
   logic [WordB-1:0] run_sel;
+  logic [WordB-1:0] low_taken, high_taken, drow;
   logic [LowW:0] lead, top;                     // free bits from the bottom; where the free bits at the top begin
 
   assign small_n = 32'(search_n_i) <= WordB;
@@ -84,10 +85,16 @@ module rnic_qp_alloc #(
         run_sel = run[k];
         pow_n   = (LowW + 1)'(1 << k);
       end
-    lead = (LowW + 1)'(WordB);
-    for (int unsigned i = WordB; i > 0; i--) if (!word[i-1]) lead = (LowW + 1)'(i - 1);
-    top = '0;
-    for (int unsigned i = 0; i < WordB; i++) if (!word[i]) top = (LowW + 1)'(i + 1);
+    // Lowest and highest taken place, each alone (a carry chain, not a chain of multiplexers); then their numbers.
+    low_taken = ~word & (word + WordB'(1));
+    for (int unsigned i = 0; i < WordB; i++) drow[i] = word[WordB-1-i];
+    high_taken = ~drow & (drow + WordB'(1));
+    lead = (word == '1) ? (LowW + 1)'(WordB) : '0;
+    top  = '0;
+    for (int unsigned i = 0; i < WordB; i++) begin
+      if (low_taken[i]) lead |= (LowW + 1)'(i);
+      if (high_taken[i]) top |= (LowW + 1)'(WordB - i);
+    end
   end
 
   // Places where a range may start.
@@ -116,12 +123,14 @@ module rnic_qp_alloc #(
   assign begin_pos = (base + PosW'(a_top_q) + PosW'(below)) & ~PosW'(below);
 
   // ---------------------------------------------------------------- stage C: the lowest of them
+  logic [WordB-1:0] first_hit;
   logic [LowW-1:0] in_pos;
   logic hit;
   assign hit = b_valid_q && (b_carry_hit_q || b_hits_q != '0);
   always_comb begin
+    first_hit = b_hits_q & (~b_hits_q + WordB'(1));
     in_pos = '0;
-    for (int unsigned i = WordB; i > 0; i--) if (b_hits_q[i-1]) in_pos = LowW'(i - 1);
+    for (int unsigned i = 0; i < WordB; i++) if (first_hit[i]) in_pos |= LowW'(i);
   end
 
   always_ff @(posedge clk_i) begin

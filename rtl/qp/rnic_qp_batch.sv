@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequencer of the QP commands. Pass 1 looks at every QP and changes nothing; pass 2 changes every QP and cannot fail.
-// Contract: one command at a time; its completion stands until taken. Items move through three stages, one a cycle: S0 asks the table,
-// S1 has the answer (pass 2: writes), S2 has the gate's verdict. The first offender in the order of the batch ends the command with nothing
+// Contract: one command at a time; its completion stands until taken. Items move through stages, one a cycle: S0 asks the table, S1 has the
+// answer (pass 2: writes), S2 is the gate's second half, S3 has the verdict. The first offender in the order of the batch ends the command with nothing
 // changed. After new lives (DESTROY, ->RESET) the completion waits for the barrier through the data path.
 module rnic_qp_batch
   import rnic_spec_pkg::*;
@@ -197,14 +197,13 @@ module rnic_qp_batch
       .last_idx_i(s2_qpn_q[QpIdxW-1:0]), .none_o(gen_none)
   );
 
-  // ---------------------------------------------------------------- S2: verdict
-  cmd_status_e s2_status;
-  gate_rule_e s2_rule;
-  logic [31:0] s2_detail;
+  // ---------------------------------------------------------------- S2: all but the gate; S3: verdict
+  cmd_status_e s2_status, s3_own_q, s3_status;
+  logic s3_valid_q, s3_last_q;
+  logic [16:0] s3_k_q;
+  logic [31:0] s3_qpn_q;
   always_comb begin
     s2_status = CMD_STATUS_OK;
-    s2_rule   = GATE_RULE_NONE;
-    s2_detail = '0;
     if (is_create && pass1) begin
       if (requested && s2_taken_q) s2_status = CMD_STATUS_IN_USE;
       else if (contiguous && s2_last_q && gen_none) s2_status = CMD_STATUS_NO_COMMON_GENERATION;
@@ -214,11 +213,9 @@ module rnic_qp_batch
       s2_status = CMD_STATUS_DUPLICATE;
     end else if ((is_modify || is_install) && s2_rsvd_q) begin
       s2_status = CMD_STATUS_RESERVED_SET;
-    end else if ((is_modify || is_install) && !gate_ok_i) begin
-      s2_status = CMD_STATUS_GATE_REFUSED;
-      s2_rule   = gate_rule_i;
-      s2_detail = gate_detail_i;
     end
+    s3_status = s3_own_q;
+    if (s3_own_q == CMD_STATUS_OK && (is_modify || is_install) && !gate_ok_i) s3_status = CMD_STATUS_GATE_REFUSED;
   end
 
   // ---------------------------------------------------------------- S1 of pass 2: the change
@@ -270,7 +267,7 @@ module rnic_qp_batch
   end
 
   // ---------------------------------------------------------------- sequence
-  logic accept, fail, pass_done, drain_q, drain_req_q, unmark_q, ok_q;
+  logic accept, fail, pass_done, enough_q, drain_q, drain_req_q, unmark_q, ok_q;
   cmd_status_e fail_status;
   logic [31:0] fail_detail;
   qp_cpl_t cpl_q;
@@ -278,15 +275,15 @@ module rnic_qp_batch
   assign ready_o     = state_q != ST_INIT;
   assign cmd_ready_o = idle_o && quiet_i && alloc_ready_i && mark_ready_i;
   assign accept      = cmd_valid_i && cmd_ready_o;
-  assign pass_done   = s2_valid_q && s2_last_q && !fail;
+  assign pass_done   = s3_valid_q && s3_last_q && !fail;
   assign cpl_valid_o = state_q == ST_CPL;
   assign cpl_o       = cpl_q;
   assign drain_req_o = drain_req_q;
 
   always_comb begin
     fail        = 1'b0;
-    fail_status = s2_status;
-    fail_detail = s2_detail;
+    fail_status = s3_status;
+    fail_detail = (s3_status == CMD_STATUS_GATE_REFUSED) ? gate_detail_i : '0;
     unique case (state_q)
       ST_CHECK: begin
         fail        = chk_status_i != CMD_STATUS_OK;
@@ -299,7 +296,7 @@ module rnic_qp_batch
         fail_detail = '0;
       end
       ST_ALLOC: begin
-        fail        = !by_range && 17'(free_cnt_i) < count;
+        fail        = !by_range && !enough_q;
         fail_status = CMD_STATUS_NO_RESOURCES;
         fail_detail = '0;
       end
@@ -309,8 +306,8 @@ module rnic_qp_batch
         fail_detail = '0;
       end
       ST_GATE, ST_PASS1: begin
-        fail = s2_valid_q && s2_status != CMD_STATUS_OK;
-        if (!fail && pass1 && !by_range && fetch_err_i && !item_valid_i && !s1_valid_q && !s2_valid_q && s0_more) begin
+        fail = s3_valid_q && s3_status != CMD_STATUS_OK;
+        if (!fail && pass1 && !by_range && fetch_err_i && !item_valid_i && !s1_valid_q && !s2_valid_q && !s3_valid_q && s0_more) begin
           fail        = 1'b1;
           fail_status = CMD_STATUS_DMA_ERROR;
           fail_detail = '0;
@@ -359,6 +356,12 @@ module rnic_qp_batch
 `endif
     s2_rsvd_q  <= !qp_attr_rsvd_ok(rec_i);
     s2_taken_q <= s1_taken;
+    s3_valid_q <= s2_valid_q && !fail;
+    s3_k_q     <= s2_k_q;
+    s3_qpn_q   <= s2_qpn_q;
+    s3_last_q  <= s2_last_q;
+    s3_own_q   <= s2_status;
+    enough_q   <= 17'(free_cnt_i) >= count;
     if (s1_valid_q && pass1 && records && use_list) idx_buf[s1_k_q[5:0]] <= s1_idx;
     if (s1_valid_q && pass1 && s1_k_q == '0 && !is_create) cpl_q.handle <= s1_qpn_q;
     if (write) begin
@@ -459,17 +462,17 @@ module rnic_qp_batch
       cpl_q.status <= fail_status;
       cpl_q.detail <= fail_detail;
       if (state_q == ST_GATE || (pass1 && fail_status != CMD_STATUS_NO_COMMON_GENERATION)) begin
-        cpl_q.rule           <= s2_valid_q ? s2_rule : GATE_RULE_NONE;
-        cpl_q.offender       <= s2_valid_q ? s2_qpn_q : '0;
-        cpl_q.offender_index <= 32'(s2_valid_q ? s2_k_q : k_q);
+        cpl_q.rule           <= (fail_status == CMD_STATUS_GATE_REFUSED) ? gate_rule_i : GATE_RULE_NONE;
+        cpl_q.offender       <= s3_valid_q ? s3_qpn_q : '0;
+        cpl_q.offender_index <= 32'(s3_valid_q ? s3_k_q : k_q);
       end
       ok_q     <= 1'b0;
       unmark_q <= use_list && pass1;
       state_q  <= ST_SETTLE;
 `ifdef RNIC_CUT_QP_ALL_OR_NOTHING
       // Those before the offender are changed all the same.
-      if (pass1 && !is_create && s2_valid_q && s2_k_q != '0) begin
-        cmd_q.count <= 24'(s2_k_q);
+      if (pass1 && !is_create && s3_valid_q && s3_k_q != '0) begin
+        cmd_q.count <= 24'(s3_k_q);
         k_q         <= '0;
         qpn_q       <= cmd_q.handle;
         unmark_q    <= 1'b0;
@@ -486,6 +489,7 @@ module rnic_qp_batch
       over_q      <= 1'b0;
       s1_valid_q  <= 1'b0;
       s2_valid_q  <= 1'b0;
+      s3_valid_q  <= 1'b0;
       drain_req_q <= 1'b0;
       unmark_q    <= 1'b0;
       cnt_o       <= '0;

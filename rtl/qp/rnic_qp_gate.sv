@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gate: may this QP take this attribute record? A table (type, state, next state) gives legality and masks, then
 // the values are judged. It changes nothing itself.
-// Contract: one question a cycle; the answer stands one cycle after its question (registered halfway). ok_o means that
+// Contract: one question a cycle; the answer stands two cycles after its question. ok_o means that
 // no rule refuses; else rule_o is the first of gate_rule_e that does, and detail_o the attributes it is about.
 module rnic_qp_gate
   import rnic_spec_pkg::*;
@@ -98,25 +98,32 @@ module rnic_qp_gate
 `endif
   end
 
+  gate_rule_e  rule;
+  logic [31:0] detail;
   always_comb begin
-    rule_o   = GATE_RULE_NONE;
-    detail_o = '0;
+    rule   = GATE_RULE_NONE;
+    detail = '0;
     if (wrong_cur_q) begin
-      rule_o = GATE_RULE_WRONG_CUR_STATE;
+      rule = GATE_RULE_WRONG_CUR_STATE;
     end else if (illegal_q) begin
-      rule_o = GATE_RULE_ILLEGAL_EDGE;
+      rule = GATE_RULE_ILLEGAL_EDGE;
     end else if (missing_q != '0) begin
-      rule_o   = GATE_RULE_MISSING_ATTRS;
-      detail_o = missing_q;
+      rule   = GATE_RULE_MISSING_ATTRS;
+      detail = missing_q;
     end else if (excess_q != '0) begin
-      rule_o   = GATE_RULE_EXCESS_ATTRS;
-      detail_o = excess_q;
+      rule   = GATE_RULE_EXCESS_ATTRS;
+      detail = excess_q;
     end else if (bad_q != '0) begin
-      rule_o   = GATE_RULE_BAD_VALUE;
-      detail_o = bad_q & (~bad_q + 32'd1);   // the lowest
+      rule   = GATE_RULE_BAD_VALUE;
+      detail = bad_q & (~bad_q + 32'd1);   // the lowest
     end else if (draining_q) begin
-      rule_o = GATE_RULE_DRAINING;
+      rule = GATE_RULE_DRAINING;
     end
   end
-  assign ok_o = rule_o == GATE_RULE_NONE;
+
+  always_ff @(posedge clk_i) begin
+    rule_o   <= rule;
+    detail_o <= detail;
+    ok_o     <= rule == GATE_RULE_NONE;
+  end
 endmodule

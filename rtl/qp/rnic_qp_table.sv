@@ -100,6 +100,8 @@ module rnic_qp_table
   always_comb begin
     for (int unsigned r = 0; r < NumCold; r++)
       can[r] = cold_req_valid_i[r] && !(we_i && cold_req_idx_i[r][QpIdxW-1:0] == widx_i);
+    // The last client is the writer itself: it does not read what it writes in that cycle, so its index needs no look.
+    can[NumCold-1] = cold_req_valid_i[NumCold-1];
     cold_idx = '0;
     for (int unsigned r = 0; r < NumCold; r++) if (grant[r]) cold_idx |= cold_req_idx_i[r][QpIdxW-1:0];
   end

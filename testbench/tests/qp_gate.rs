@@ -56,7 +56,7 @@ impl Gate {
         self.dut.set("draining_i", u64::from(draining));
         self.dut.set("port_i", u64::from(port));
         self.dut.set_wide("attr_i", &words);
-        self.dut.clock();
+        self.dut.clocks(2);
         let got = match self.dut.get("rule_o") {
             0 => Ok(()),
             rule => Err((rule as u8, self.dut.get("detail_o") as u32)),
