@@ -149,7 +149,7 @@ module rnic_core
 
   rnic_host #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
-      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumRd(NumRd), .NumWr(NumWr), .NumVecSrc(2)
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumRd(NumRd), .NumWr(NumWr), .NumVecSrc(2), .NumCntSrc(5)
   ) u_host (
       .clk_i, .rst_i, .bus_master_en_i, .port_up_i,
       .cq_valid_i, .cq_ready_o, .cq_hdr_i, .cq_data_i, .cq_last_i,
@@ -170,7 +170,7 @@ module rnic_core
       .sq_kick_valid_o(sq_kick_valid), .sq_kick_idx_o(sq_kick_idx), .rq_kick_valid_o(rq_kick_valid), .rq_kick_idx_o(rq_kick_idx),
       .sq_prod_idx_i(sq_prod_idx), .sq_prod_o(sq_prod), .rq_prod_idx_i(rq_prod_idx), .rq_prod_o(rq_prod),
       .sq_cons_we_i(sq_cons_we), .sq_cons_i(sq_cons), .rq_cons_we_i(rq_cons_we), .rq_cons_i(rq_cons),
-      .cnt_i(cnt_qp | cnt_ctrl | cnt_send | cnt_recv | cnt_wire), .rx_bytes_i(rx_bytes), .tx_bytes_i(tx_bytes),
+      .cnt_i({cnt_wire, cnt_recv, cnt_send, cnt_ctrl, cnt_qp}), .rx_bytes_i(rx_bytes), .tx_bytes_i(tx_bytes),
       .cnt_rd_idx_i(cnt_rd_idx), .cnt_rd_o(cnt_rd)
   );
 
