@@ -9,9 +9,8 @@ use std::process::Command;
 use openrnic_spec::{Opcode, opcode_info};
 
 fn tshark(capture: &Path, args: &[&str]) -> String {
-    // A 1-byte SEND trips a heuristic of Wireshark that has nothing to do with RoCE.
     let out = Command::new("tshark")
-        .args(["--disable-protocol", "rpcordma", "-r"])
+        .arg("-r")
         .arg(capture)
         .args(args)
         .output()
