@@ -41,6 +41,7 @@ rtl/qp/rnic_qp_err.sv
 rtl/qp/rnic_qp_fetch.sv
 rtl/qp/rnic_qp_gate.sv
 rtl/qp/rnic_qp_gen.sv
+rtl/qp/rnic_qp_list.sv
 rtl/qp/rnic_qp_out.sv
 rtl/qp/rnic_qp_query.sv
 rtl/qp/rnic_qp_ram_we.sv

@@ -687,44 +687,6 @@ impl<B: Bus> Device<B> {
             life,
         })
     }
-
-    /// The numbers of all QPs, as the device lists them.
-    ///
-    /// # Errors
-    /// Those of commands.
-    pub fn list_qps(&self) -> Result<Vec<Qpn>> {
-        const CHUNK: u32 = 256;
-        let mut core = lock(&self.core)?;
-        let mut out = Vec::new();
-        let mut index = 0;
-        loop {
-            let buf = core
-                .bus
-                .dma_alloc(4 * CHUNK as usize, 64)
-                .doing("allocating a list of QPNs")?;
-            let command = CmdQp::new()
-                .with_opcode(CmdOpcode::ListQp.into())
-                .with_handle(index)
-                .with_count(CHUNK)
-                .with_list_addr(buf.addr);
-            let mut bytes = vec![0; 4 * CHUNK as usize];
-            let result = core.command_with(command.0, 1, buf, |core, buf, _| {
-                core.bus.dma_read(buf.addr, &mut bytes).doing("reading a list of QPNs")
-            })?;
-            if result.count > CHUNK || (result.handle != 0 && result.handle <= index) {
-                return Err(Error::protocol(format!(
-                    "LIST_QP from index {index} returned {} QPNs and index {}",
-                    result.count, result.handle
-                )));
-            }
-            let listed = bytes.chunks_exact(4).take(result.count as usize);
-            out.extend(listed.map(|c| Qpn(c.first_chunk().map_or(0, |b| u32::from_le_bytes(*b)))));
-            index = result.handle;
-            if index == 0 {
-                return Ok(out);
-            }
-        }
-    }
 }
 
 // -------------------------------------------------------------------- handles

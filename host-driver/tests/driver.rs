@@ -205,7 +205,20 @@ fn a_batch_is_one_command_and_falls_back_to_a_list() {
     list.modify_each(&attrs).unwrap();
     let query = list.qps()[2].query().unwrap();
     assert_eq!((query.state, query.attr.dest_qpn), (QpState::Rtr, Qpn(102)));
-    assert_eq!(device.list_qps().unwrap().len(), 68);
+    let count = |filter| device.list_qps(filter).unwrap().len();
+    assert_eq!(count(QpFilter::default()), 68);
+    let state = |state| QpFilter {
+        state: Some(state),
+        ..QpFilter::default()
+    };
+    assert_eq!((count(state(QpState::Rtr)), count(state(QpState::Sqd))), (4, 0));
+    let other = QpFilter {
+        pd: Some(PdHandle(pd.handle().0 + 1)),
+        qp_type: Some(QpType::Rc),
+        ..QpFilter::default()
+    };
+    assert_eq!(count(other), 0);
+    assert_eq!(count(QpFilter { pd: None, ..other }), 68);
     list.destroy().unwrap();
     batch.destroy().unwrap();
     assert!(mock.with(|s| s.qps.is_empty()));

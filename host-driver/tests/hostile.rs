@@ -87,7 +87,7 @@ proptest! {
             mock.with(|s| s.lies.completions.push_back(bytes));
             let _ = pd.create_qps(3, &QpInit::new(QpType::Rc, &cq), &BatchInit::default());
         }
-        let _ = (qp.query(), device.counters(), device.list_qps(), qp.destroy(), cq.destroy(), device.create_cq(&CqInit::default()));
+        let _ = (qp.query(), device.counters(), device.list_qps(QpFilter::default()), qp.destroy(), cq.destroy(), device.create_cq(&CqInit::default()));
         prop_assert!(device.reset().is_ok());
     }
 

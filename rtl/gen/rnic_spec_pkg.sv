@@ -515,12 +515,16 @@ package rnic_spec_pkg;
   // CREATE_QP, INSTALL_QP, MODIFY_QP, DESTROY_QP, QUERY_QP, LIST_QP. Which fields an opcode reads stands in the table of commands; the others are reserved there.
   typedef struct packed {
     logic [63:0]   attr_addr;  // 56.0: bus address of QpAttr records, 64-byte aligned (MODIFY, INSTALL); of a QpQuery to be written (QUERY)
-    logic [63:0]   list_addr;  // 48.0: bus address of a list of QPNs, 4 bytes each, 64-byte aligned: written by CREATE and INSTALL unless 0 or CONTIGUOUS, read by MODIFY and DESTROY with LIST
+    logic [63:0]   list_addr;  // 48.0: address of a list of QPNs, 4 bytes each, 64-byte aligned: written by LIST_QP and, unless 0 or CONTIGUOUS, by CREATE and INSTALL; read by the others with LIST
     logic [31:0]   rq_pitch;  // 44.0: bytes from one QP's receive ring to the next one's
     logic [31:0]   sq_pitch;  // 40.0: bytes from one QP's send ring to the next one's
     logic [63:0]   rq_base;  // 32.0: bus address of the first QP's receive ring, 64-byte aligned
     logic [63:0]   sq_base;  // 24.0: bus address of the first QP's send ring, 64-byte aligned
-    logic [7:0]    rsvd_0;  // 23.0
+    logic [1:0]    rsvd_0;  // 23.6
+    logic          by_pd;  // 23.5: LIST: only QPs of pd
+    logic          by_type;  // 23.4: LIST: only QPs of qp_type
+    logic          by_state;  // 23.3: LIST: only QPs in state
+    logic [2:0]    state;  // 23.0: LIST: QpState wanted, with by_state
     logic [3:0]    log_rq_stride;  // 22.4: a receive WQE takes 32 << n bytes
     logic [3:0]    log_sq_stride;  // 22.0: a send WQE takes 64 << n bytes
     logic [3:0]    log_rq;  // 21.4: log2 of receive queue entries
@@ -1113,7 +1117,7 @@ package rnic_spec_pkg;
       CMD_OPCODE_INSTALL_QP:
         return 512'h0000000000000000_0000000000000000_0000000000000000_0000000000000000_0000000000000000_ff00000000000000_0000000000000000_000000000000f000;
       CMD_OPCODE_LIST_QP:
-        return 512'hffffffffffffffff_0000000000000000_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffff000000_000000000000ff00;
+        return 512'hffffffffffffffff_0000000000000000_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_c0ffffffffffffff_ffff0000f0000000_000000000000ff00;
       default: return '1;
     endcase
   endfunction

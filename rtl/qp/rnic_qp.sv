@@ -62,13 +62,18 @@ module rnic_qp
   logic [AttrW-1:0] path_we;
   qp_path_t path;
   logic cold_req_valid, cold_req_ready;
+  logic [QpIdxW-1:0] own_idx;
+  logic walk_start, walk_busy, walk_done, walk_own_re, walk_cold_valid;
+  logic [QpIdxW:0] walk_count;
+  logic [QpIdxW-1:0] walk_next, walk_idx;
   logic [NumCold:0] cold_ready;
   // verilator lint_off UNUSEDSIGNAL
   // (the sequencer knows when its answer stands: one cycle after the grant)
   logic [NumCold:0] cold_rsp_valid;
   // verilator lint_on UNUSEDSIGNAL
 
-  assign own_re = cmd_own_re || err_own_re;
+  assign own_idx = walk_busy ? walk_idx : cmd_own_idx;
+  assign own_re = cmd_own_re || err_own_re || walk_own_re;
   assign widx   = err_we ? err_widx : cmd_widx;
   assign hot    = err_we ? err_hot : cmd_hot;
   assign {cold_req_ready, cold_req_ready_o} = cold_ready;
@@ -83,11 +88,11 @@ module rnic_qp
       .we_i(cmd_we || err_we), .widx_i(widx), .hot_i(hot),
       .used_i(err_we ? own_used : cmd_used), .notify_i(err_we ? own_notify : cmd_notify), .port_i(err_we ? own_port : cmd_port),
       .create_we_i(create_we), .create_i(create), .path_we_i(path_we), .path_i(path),
-      .own_re_i(own_re), .own_idx_i(err_own_re ? err_own_idx : cmd_own_idx),
+      .own_re_i(own_re), .own_idx_i(err_own_re ? err_own_idx : own_idx),
       .own_hot_o(own_hot), .own_used_o(own_used), .own_notify_o(own_notify), .own_port_o(own_port),
       .hot_idx_i, .hot_o,
-      .cold_req_valid_i({cold_req_valid, cold_req_valid_i}), .cold_req_ready_o(cold_ready),
-      .cold_req_idx_i({qp_idx_t'(cmd_own_idx), cold_req_idx_i}), .cold_rsp_valid_o(cold_rsp_valid), .cold_rsp_o
+      .cold_req_valid_i({cold_req_valid || walk_cold_valid, cold_req_valid_i}), .cold_req_ready_o(cold_ready),
+      .cold_req_idx_i({qp_idx_t'(own_idx), cold_req_idx_i}), .cold_rsp_valid_o(cold_rsp_valid), .cold_rsp_o
   );
 
   always_ff @(posedge clk_i) begin
@@ -192,12 +197,28 @@ module rnic_qp
   logic [18:0] out_len;
   logic [31:0] word;
   logic [DataW-1:0] beat;
+  logic cmd_out_start, list_out_start, list_out_word;
+  logic [18:0] cmd_out_len, list_out_len;
+  logic [31:0] cmd_word, list_word;
+  assign out_start = cmd_out_start || list_out_start;
+  assign out_len   = list_out_start ? list_out_len : cmd_out_len;
+  assign word      = list_out_word ? list_word : cmd_word;
   rnic_qp_out #(
       .DataW(DataW)
   ) u_out (
       .clk_i, .rst_i, .start_i(out_start), .addr_i(cmd.opcode == CMD_OPCODE_QUERY_QP ? cmd.attr_addr : cmd.list_addr), .len_i(out_len),
-      .word_valid_i(out_word), .word_i(word), .beat_valid_i(out_beat), .beat_i(beat), .room_o(out_room), .idle_o(out_idle),
+      .word_valid_i(out_word || list_out_word), .word_i(word), .beat_valid_i(out_beat), .beat_i(beat), .room_o(out_room), .idle_o(out_idle),
       .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
+  );
+
+  // LIST_QP has the own port while the sequencer waits for it.
+  rnic_qp_list #(
+      .QpIdxW(QpIdxW)
+  ) u_list (
+      .clk_i, .rst_i, .start_i(walk_start), .cmd_i(cmd), .busy_o(walk_busy), .done_o(walk_done), .count_o(walk_count), .next_o(walk_next),
+      .own_re_o(walk_own_re), .own_idx_o(walk_idx), .own_hot_i(own_hot),
+      .cold_req_valid_o(walk_cold_valid), .cold_req_ready_i(cold_req_ready), .cold_pd_i(cold_rsp_o.create.pd),
+      .out_start_o(list_out_start), .out_len_o(list_out_len), .out_room_i(out_room), .out_word_o(list_out_word), .word_o(list_word)
   );
 
   rnic_qp_batch #(
@@ -222,8 +243,9 @@ module rnic_qp
       .mark_walk_o(mark_walk), .mark_valid_i(mark_valid), .mark_take_o(mark_take), .mark_idx_i(mark_idx),
       .fetch_start_o(fetch_start), .fetch_records_o(fetch_records), .fetch_abort_o(fetch_abort), .fetch_idle_i(fetch_idle), .fetch_err_i(fetch_err),
       .item_valid_i(item_valid), .item_ready_o(item_ready), .item_i(item), .rec_re_o(rec_re), .rec_row_o(rec_row), .rec_i(rec),
-      .out_start_o(out_start), .out_len_o(out_len), .out_room_i(out_room), .out_idle_i(out_idle),
-      .out_word_o(out_word), .word_o(word), .out_beat_o(out_beat), .beat_o(beat),
+      .out_start_o(cmd_out_start), .out_len_o(cmd_out_len), .out_room_i(out_room), .out_idle_i(out_idle),
+      .out_word_o(out_word), .word_o(cmd_word), .out_beat_o(out_beat), .beat_o(beat),
+      .walk_start_o(walk_start), .walk_done_i(walk_done), .walk_count_i(walk_count), .walk_next_i(walk_next),
       .ref_valid_o, .ref_o, .drain_req_o, .drain_ack_i, .cnt_o
   );
 endmodule

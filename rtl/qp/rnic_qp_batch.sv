@@ -2,7 +2,7 @@
 // Sequencer of the QP commands. Pass 1 looks at every QP and changes nothing; pass 2 changes every QP and cannot fail.
 // Contract: one command at a time; its completion stands until taken. Items move through stages, one a cycle: S0 asks the table, S1 has the
 // answer (pass 2: writes), S2 is the gate's second half, S3 has the verdict. The first offender in the order of the batch ends the command with nothing
-// changed. After new lives (DESTROY, ->RESET) the completion waits for the barrier through the data path.
+// changed. One MODIFY by number needs no second look: it is written in the cycle of its verdict. After new lives (DESTROY, ->RESET) the completion waits for the barrier through the data path.
 module rnic_qp_batch
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -45,6 +45,8 @@ module rnic_qp_batch
     output logic rec_re_o, output logic [5:0] rec_row_o, input qp_attr_t rec_i,
     output logic out_start_o, output logic [18:0] out_len_o, input logic out_room_i, input logic out_idle_i,
     output logic out_word_o, output logic [31:0] word_o, output logic out_beat_o, output logic [DataW-1:0] beat_o,
+    // walk of LIST_QP, which tells the numbers itself
+    output logic walk_start_o, input logic walk_done_i, input logic [QpIdxW:0] walk_count_i, input logic [QpIdxW-1:0] walk_next_i,
     // effects
     output logic ref_valid_o, output qp_ref_t ref_o,
     output logic drain_req_o, input logic drain_ack_i,
@@ -66,6 +68,7 @@ module rnic_qp_batch
     ST_PASS1,    // every QP is looked at
     ST_PASS2,    // every QP is changed
     ST_QUERY,    // the section is written to the host, beat by beat
+    ST_LIST,     // the table is walked
     ST_SETTLE,   // what is under way ends; after a refusal marks are cleared
     ST_DRAIN,    // barrier through the data path
     ST_CPL       // the completion waits to be taken
@@ -74,7 +77,7 @@ module rnic_qp_batch
 
   // ---------------------------------------------------------------- the command
   cmd_qp_t cmd_q;
-  logic is_install, is_create, is_modify, is_destroy, is_query, use_list, records, contiguous, requested, by_range, tell_list;
+  logic is_install, is_create, is_modify, is_destroy, is_query, is_list, use_list, records, contiguous, requested, by_range, tell_list, single;
   logic [16:0] count;
   assign cmd_o      = cmd_q;
   assign is_install = cmd_q.opcode == CMD_OPCODE_INSTALL_QP;
@@ -82,6 +85,7 @@ module rnic_qp_batch
   assign is_modify  = cmd_q.opcode == CMD_OPCODE_MODIFY_QP;
   assign is_destroy = cmd_q.opcode == CMD_OPCODE_DESTROY_QP;
   assign is_query   = cmd_q.opcode == CMD_OPCODE_QUERY_QP;
+  assign is_list    = cmd_q.opcode == CMD_OPCODE_LIST_QP;
   assign use_list   = cmd_q.flags[CMD_FLAG_LIST];
   assign records    = cmd_q.flags[CMD_FLAG_RECORDS];
   assign requested  = cmd_q.flags[CMD_FLAG_REQUESTED];
@@ -89,6 +93,11 @@ module rnic_qp_batch
   assign by_range   = is_create ? (contiguous || requested) : !use_list;
   assign tell_list  = is_create && !cmd_q.flags[CMD_FLAG_CONTIGUOUS] && cmd_q.list_addr != '0;
   assign count      = 17'(cmd_q.count);
+`ifdef RNIC_CUT_QP_SINGLE
+  assign single     = 1'b0;
+`else
+  assign single     = is_modify && by_range && count == 17'd1;
+`endif
 
   // ---------------------------------------------------------------- S0: which QP
   logic [16:0] k_q, end_k;                       // item; how many there are
@@ -150,10 +159,11 @@ module rnic_qp_batch
       default: s0_issue = 1'b0;
     endcase
   end
-  // Read whether or not the item is issued: S1 looks only at what was issued in the cycle before.
-  assign own_re_o  = state_q == ST_INIT || state_q == ST_PASS1 || state_q == ST_PASS2;
+  // Read whether or not the item is issued: S1 looks only at what was issued in the cycle before. After the last item of
+  // pass 1 its answer stands.
+  assign own_re_o  = state_q == ST_INIT || (state_q == ST_PASS1 && s0_more) || state_q == ST_PASS2;
   assign own_idx_o = s0_qpn[QpIdxW-1:0];
-  assign rec_re_o  = records ? (state_q == ST_PASS1 || state_q == ST_PASS2) : (state_q == ST_FETCH && fetch_idle_i);
+  assign rec_re_o  = records ? ((state_q == ST_PASS1 && s0_more) || state_q == ST_PASS2) : (state_q == ST_FETCH && fetch_idle_i);
   assign rec_row_o = (state_q == ST_FETCH) ? '0 : k_q[5:0];
   assign s1_idx    = s1_qpn_q[QpIdxW-1:0];
 
@@ -219,13 +229,15 @@ module rnic_qp_batch
   end
 
   // ---------------------------------------------------------------- S1 of pass 2: the change
-  logic write;
+  logic write, write_pass2, write_single;
   logic [63:0] sq_base_q, rq_base_q;
   qp_hot_t apply_hot;
   logic [AttrW-1:0] apply_path_we;
   logic [1023:0] section;
   logic [31:0] new_qpn;
-  assign write   = s1_valid_q && state_q == ST_PASS2;
+  assign write_pass2  = s1_valid_q && state_q == ST_PASS2;
+  assign write_single = single && pass1 && pass_done;
+  assign write   = write_pass2 || write_single;
   assign new_qpn = 32'(make_qpn(gen_new, qp_idx_t'(s1_idx), QpIdxW));
 
   rnic_qp_apply u_apply (
@@ -241,7 +253,7 @@ module rnic_qp_batch
   );
 
   assign we_o        = write || (s1_valid_q && state_q == ST_INIT);
-  assign widx_o      = s1_idx;
+  assign widx_o      = (single && pass1) ? s3_qpn_q[QpIdxW-1:0] : s1_idx;
   assign create_we_o = write && is_create;
   assign path_we_o   = write ? apply_path_we : '0;
   assign put_valid_o = write && ((is_create && by_range) || is_destroy) && s1_idx > QpIdxW'(1);
@@ -325,7 +337,8 @@ module rnic_qp_batch
   assign fetch_abort_o   = state_q == ST_SETTLE && !ok_q;
   assign list_start_o    = state_q == ST_ALLOC && !fail && !by_range;
   assign search_start_o  = state_q == ST_ALLOC && contiguous;
-  assign go_pass2        = list_start_o || (pass1 && pass_done && !is_query);
+  assign go_pass2        = list_start_o || (pass1 && pass_done && !is_query && !single);
+  assign walk_start_o    = state_q == ST_CHECK && !fail && is_list;
   assign mark_walk_o     = go_pass2 && use_list && !records;
   assign mark_fill_o     = state_q == ST_SETTLE && unmark_q;
   assign out_start_o     = (go_pass2 && tell_list) || (pass1 && pass_done && is_query);
@@ -399,10 +412,10 @@ module rnic_qp_batch
           state_q   <= ST_LOOK;
         end
       end
-      ST_LOOK: state_q <= ST_JUDGE;
+      ST_LOOK: state_q <= is_create ? ST_JUDGE : ST_CHECK;         // only what creates refers to objects
       ST_JUDGE: state_q <= ST_CHECK;
       ST_CHECK: begin
-        state_q <= (is_create && !is_install) ? ST_ALLOC : is_modify || is_install ? ST_FETCH : ST_PASS1;
+        state_q <= (is_create && !is_install) ? ST_ALLOC : is_modify || is_install ? ST_FETCH : is_list ? ST_LIST : ST_PASS1;
       end
       ST_FETCH:
       if (fetch_idle_i) begin
@@ -425,10 +438,15 @@ module rnic_qp_batch
       if (pass_done) begin
         k_q     <= '0;
         qpn_q   <= contiguous ? 32'(start_i) : cmd_q.handle;
-        state_q <= is_query ? ST_QUERY : ST_PASS2;
+        state_q <= is_query ? ST_QUERY : single ? ST_SETTLE : ST_PASS2;
       end
       ST_PASS2: if (s1_valid_q && s1_last_q) state_q <= ST_SETTLE;
       ST_QUERY: if (s1_valid_q && s1_last_q) state_q <= ST_SETTLE;
+      ST_LIST:
+      if (walk_done_i) begin
+        cpl_q.handle <= 32'(walk_next_i);
+        state_q      <= ST_SETTLE;
+      end
       ST_SETTLE: begin
         unmark_q <= 1'b0;
         if (!unmark_q && mark_ready_i && fetch_idle_i && out_idle_i) begin
@@ -436,7 +454,7 @@ module rnic_qp_batch
 `ifdef RNIC_CUT_QP_DRAIN
           state_q <= ST_CPL;
 `endif
-          if (ok_q) cpl_q.count <= 32'(count);
+          if (ok_q) cpl_q.count <= is_list ? 32'(walk_count_i) : 32'(count);
           if (cpl_q.status == CMD_STATUS_GATE_REFUSED)
             unique case (cpl_q.rule)
               GATE_RULE_WRONG_CUR_STATE: cnt_o[COUNTER_ID_GATE_WRONG_CUR_STATE] <= 1'b1;

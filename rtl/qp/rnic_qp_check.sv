@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Judges the parameters of a QP command, before any QP is looked at.
-// Contract: cmd_i is held; the answer stands two cycles later (object tables are looked up in the first cycle).
+// Contract: cmd_i is held; the answer stands two cycles later for a command that creates (object tables are looked up in the
+// first cycle), one cycle later for the others.
 // status_o OK, or the first thing wrong with detail_o its byte offset in the command. The order is that of the statements.
 module rnic_qp_check
   import rnic_spec_pkg::*;
@@ -35,7 +36,7 @@ module rnic_qp_check
     recv_cq_ok_q <= 32'(cmd_i.recv_cq) < NumCq && cq_valid_i[cmd_i.recv_cq[CqW-1:0]];
   end
 
-  logic is_create, is_install, is_modify, is_destroy, is_query, known_type;
+  logic is_create, is_install, is_modify, is_destroy, is_query, is_list, known_type;
   logic contiguous, requested, use_list, records;
   logic [7:0] rsvd_flags;
   logic [31:0] table_size;
@@ -44,6 +45,7 @@ module rnic_qp_check
   assign is_modify  = cmd_i.opcode == CMD_OPCODE_MODIFY_QP;
   assign is_destroy = cmd_i.opcode == CMD_OPCODE_DESTROY_QP;
   assign is_query   = cmd_i.opcode == CMD_OPCODE_QUERY_QP;
+  assign is_list    = cmd_i.opcode == CMD_OPCODE_LIST_QP;
   assign contiguous = cmd_i.flags[CMD_FLAG_CONTIGUOUS];
   assign requested  = cmd_i.flags[CMD_FLAG_REQUESTED];
   assign use_list   = cmd_i.flags[CMD_FLAG_LIST];
@@ -73,7 +75,7 @@ module rnic_qp_check
   always_comb begin
     status = CMD_STATUS_OK;
     detail = '0;
-    if (!is_create && !is_modify && !is_destroy && !is_query) begin
+    if (!is_create && !is_modify && !is_destroy && !is_query && !is_list) begin
       status = CMD_STATUS_UNSUPPORTED;
     end else if ((cmd_i.flags & rsvd_flags) != '0) begin
       status = CMD_STATUS_RESERVED_SET;         // a flag that the command does not know
@@ -81,6 +83,20 @@ module rnic_qp_check
         || (records && 32'(cmd_i.count) > MAX_RECORDS)) begin
       status = CMD_STATUS_BAD_PARAM;
       detail = 6'd8;
+    end else if (is_list) begin
+      if (cmd_i.handle >= table_size) begin
+        status = CMD_STATUS_BAD_PARAM;
+        detail = 6'd4;
+      end else if (cmd_i.by_type && !known_type) begin
+        status = CMD_STATUS_BAD_PARAM;
+        detail = 6'd11;
+      end else if (cmd_i.by_state && cmd_i.state > 3'(QP_STATE_ERR)) begin
+        status = CMD_STATUS_BAD_PARAM;
+        detail = 6'd23;
+      end else if (cmd_i.list_addr[5:0] != '0) begin
+        status = CMD_STATUS_BAD_PARAM;
+        detail = 6'd48;
+      end
     end else if (!is_create) begin
       if (use_list && cmd_i.list_addr[5:0] != '0) begin
         status = CMD_STATUS_BAD_PARAM;

@@ -80,7 +80,7 @@ goldens! {
         base, with_base = 0xff_0000_0040;
     }
     CmdQp [
-        "44 05 07 00  02 00 01 00  00 04 00 62  b1 00 c2 00  c3 01 d4 02  1e 87 31 00"
+        "44 05 07 00  02 00 01 00  00 04 00 62  b1 00 c2 00  c3 01 d4 02  1e 87 31 2c"
         "00 78 56 34 12 00 00 00  40 01 ef cd ab 00 00 00  00 20 01 00 40 08 00 00"
         "40 00 00 00 00 00 00 10  80 00 00 00 00 00 00 20"
     ] {
@@ -100,6 +100,10 @@ goldens! {
         log_rq, with_log_rq = 8;
         log_sq_stride, with_log_sq_stride = 1;
         log_rq_stride, with_log_rq_stride = 3;
+        state, with_state = 4;
+        by_state, with_by_state = true;
+        by_type, with_by_type = false;
+        by_pd, with_by_pd = true;
         sq_base, with_sq_base = 0x12_3456_7800;
         rq_base, with_rq_base = 0xab_cdef_0140;
         sq_pitch, with_sq_pitch = 0x1_2000;

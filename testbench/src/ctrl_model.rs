@@ -100,7 +100,10 @@ pub fn readable(opcode: u8) -> [u8; 64] {
         }
         0x45 => {
             allow(4, 10);
+            allow(12, 13);
             allow(48, 55);
+            mask[11] = 0x0f;
+            mask[23] = 0x3f;
             0
         }
         _ => return [0; 64],

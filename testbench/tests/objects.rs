@@ -2,8 +2,8 @@
 //! Objects of a whole NIC: what is in use stays, and memory regions end where they end.
 #![allow(clippy::unwrap_used)]
 
-use openrnic_driver::SendWr;
-use openrnic_driver::spec::{CmdStatus, Mtu, QpState, WcStatus};
+use openrnic_driver::spec::{CmdStatus, Mtu, QpState, QpType, WcStatus};
+use openrnic_driver::{QpFilter, SendWr};
 use openrnic_testbench::e2e::{Pair, PairParams, all_access};
 
 const BUDGET: u64 = 400_000;
@@ -29,6 +29,29 @@ fn a_domain_or_queue_in_use_is_not_destroyed() {
     end.send_cq.destroy().unwrap();
     end.recv_cq.destroy().unwrap();
     end.pd.dealloc().unwrap();
+}
+
+#[test]
+fn the_device_lists_its_qps_by_state_type_and_domain() {
+    let pair = pair();
+    let end = &pair.ends[0];
+    let device = end.pd.device();
+    let all = QpFilter::default();
+    assert_eq!(device.list_qps(all).unwrap(), []);
+    let mut made: Vec<_> = (0..5).map(|_| end.pd.create_qp(&end.qp_init()).unwrap()).collect();
+    made[3].to_reset().unwrap();
+    made.remove(1).destroy().unwrap();
+    let numbers: Vec<_> = made.iter().map(openrnic_driver::QueuePair::qpn).collect();
+    assert_eq!(device.list_qps(all).unwrap(), numbers);
+    let of = |state, qp_type, pd| device.list_qps(QpFilter { state, qp_type, pd }).unwrap();
+    assert_eq!(
+        of(Some(QpState::Reset), Some(QpType::Rc), Some(end.pd.handle())),
+        numbers
+    );
+    assert_eq!(of(Some(QpState::Err), None, None), []);
+    assert_eq!(of(None, Some(QpType::Ud), None), []);
+    let other = device.alloc_pd().unwrap();
+    assert_eq!(of(None, None, Some(other.handle())), []);
 }
 
 #[test]

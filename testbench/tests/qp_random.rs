@@ -44,6 +44,7 @@ impl Stimulus {
                     ..Command::new(Op::Query)
                 }
             }
+            90..95 => self.list(model),
             82..90 if !alive.is_empty() => {
                 let mut cmd = Command::new(Op::Destroy);
                 self.targets(model, bench, &alive, &mut cmd);
@@ -51,6 +52,32 @@ impl Stimulus {
             }
             _ => self.create(model, bench, room),
         }
+    }
+
+    /// All, or by state, type and PD; from anywhere in the table; sometimes with something wrong.
+    fn list(&mut self, model: &QpEngine) -> Command {
+        let r = &mut self.rng;
+        let size = model.len() as u64;
+        let mut cmd = Command {
+            handle: if r.chance(1, 2) { 0 } else { r.below(size) as u32 },
+            count: if r.chance(1, 2) { size } else { 1 + r.below(size) } as u32,
+            by_state: r.chance(1, 3).then(|| r.below(7) as u8),
+            by_type: r.chance(1, 3),
+            by_pd: r.chance(1, 3),
+            qp_type: self.favourite as u8,
+            pd: *r.pick(&[3, 255]),
+            list_addr: LIST + 64 * r.below(4),
+            ..Command::new(Op::List)
+        };
+        match r.below(40) {
+            0 => cmd.handle = size as u32,
+            1 => cmd.count = size as u32 + 1,
+            2 => cmd.by_state = Some(7),
+            3 => (cmd.by_type, cmd.qp_type) = (true, r.below(16) as u8),
+            4 => cmd.list_addr += 4,
+            _ => {}
+        }
+        cmd
     }
 
     fn create(&mut self, model: &QpEngine, bench: &mut QpBench, room: usize) -> Command {

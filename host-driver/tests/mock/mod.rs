@@ -385,7 +385,12 @@ impl State {
                 ok
             }
             CmdOpcode::ListQp => {
-                let all: Vec<u32> = self.qps.keys().copied().collect();
+                let chosen = |q: &MockQp| {
+                    (!command.by_state() || command.state() == u8::from(q.state))
+                        && (!command.by_type() || command.qp_type() == u8::from(q.qp_type))
+                        && (!command.by_pd() || command.pd() == q.create.pd())
+                };
+                let all: Vec<u32> = self.qps.iter().filter(|(_, q)| chosen(q)).map(|(n, _)| *n).collect();
                 let from = command.handle() as usize;
                 let part: Vec<u32> = all.iter().skip(from).take(command.count() as usize).copied().collect();
                 let list: Vec<u8> = part.iter().flat_map(|q| q.to_le_bytes()).collect();

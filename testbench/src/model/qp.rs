@@ -66,6 +66,9 @@ pub struct Command {
     pub log_rq: u8,
     pub log_sq_stride: u8,
     pub log_rq_stride: u8,
+    pub by_state: Option<u8>,
+    pub by_type: bool,
+    pub by_pd: bool,
     pub sq_base: u64,
     pub rq_base: u64,
     pub sq_pitch: u32,
@@ -94,6 +97,9 @@ impl Command {
             log_rq: 0,
             log_sq_stride: 0,
             log_rq_stride: 0,
+            by_state: None,
+            by_type: false,
+            by_pd: false,
             sq_base: 0,
             rq_base: 0,
             sq_pitch: 0,
@@ -119,6 +125,7 @@ impl Command {
         b[20] = self.uar;
         b[21] = self.log_sq & 15 | self.log_rq << 4;
         b[22] = self.log_sq_stride & 15 | self.log_rq_stride << 4;
+        b[23] = self.by_state.map_or(0, |s| s & 7 | 8) | u8::from(self.by_type) << 4 | u8::from(self.by_pd) << 5;
         b[24..32].copy_from_slice(&self.sq_base.to_le_bytes());
         b[32..40].copy_from_slice(&self.rq_base.to_le_bytes());
         b[40..44].copy_from_slice(&self.sq_pitch.to_le_bytes());
@@ -423,6 +430,10 @@ impl QpEngine {
         let done = match self.judge_params(cmd) {
             Err(refused) => Err(refused),
             Ok(()) if cmd.creates() => self.create(cmd, memory, &mut out),
+            Ok(()) if cmd.op == Op::List => {
+                self.list(cmd, &mut out);
+                return out;
+            }
             Ok(()) => self.change(cmd, memory, &mut out),
         };
         match done {
@@ -447,8 +458,7 @@ impl QpEngine {
             Op::Create | Op::Install => flag::CONTIGUOUS | flag::REQUESTED | flag::SIG_ALL | flag::USE_SRQ,
             Op::Modify => flag::LIST | flag::RECORDS,
             Op::Destroy => flag::LIST,
-            Op::Query => 0,
-            Op::List => return Err(plain(Status::Unsupported)),
+            Op::Query | Op::List => 0,
         };
         if cmd.flags & !known != 0 {
             return Err(plain(Status::ReservedSet));
@@ -462,6 +472,19 @@ impl QpEngine {
             return bad(8);
         }
         let aligned = |addr: u64| addr.is_multiple_of(64);
+        if cmd.op == Op::List {
+            return if cmd.handle as usize >= self.len() {
+                bad(4)
+            } else if cmd.by_type && Type::from_code(cmd.qp_type).is_none() {
+                bad(11)
+            } else if cmd.by_state == Some(7) {
+                bad(23)
+            } else if !aligned(cmd.list_addr) {
+                bad(48)
+            } else {
+                Ok(())
+            };
+        }
         if !cmd.creates() {
             if cmd.has(flag::LIST) && !aligned(cmd.list_addr) {
                 return bad(48);
@@ -527,6 +550,32 @@ impl QpEngine {
             return bad(56);
         }
         Ok(())
+    }
+
+    // ------------------------------------------------------------ LIST
+
+    fn list(&self, cmd: &Command, out: &mut Outcome) {
+        let wanted = |i: &u32| {
+            let qp = self.entry(*i);
+            qp.valid
+                && cmd.by_state.is_none_or(|s| s == qp.state as u8)
+                && (!cmd.by_type || cmd.qp_type == qp.qp_type)
+                && (!cmd.by_pd || cmd.pd == qp.pd)
+        };
+        let size = self.len() as u32;
+        let found: Vec<u32> = (cmd.handle..size).filter(wanted).take(cmd.count as usize).collect();
+        out.completion.count = found.len() as u32;
+        if found.len() == cmd.count as usize {
+            // Full: the next walk goes on behind the last one told.
+            out.completion.handle = found.last().map_or(0, |last| (last + 1) % size);
+        }
+        let bytes = found
+            .iter()
+            .flat_map(|i| self.qpn(*i).to_le_bytes())
+            .collect::<Vec<u8>>();
+        if !bytes.is_empty() {
+            out.writes.push((cmd.list_addr, bytes));
+        }
     }
 
     // ------------------------------------------------------------ CREATE, INSTALL

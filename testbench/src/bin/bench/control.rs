@@ -71,10 +71,9 @@ pub fn batches(report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One MODIFY on the bench of the QP engine. The attribute record is the part of the command that lies in host memory: the
-/// command is decoded when its last beat is there, and from then on the budget counts. For information, all of it: from the
-/// acceptance of the command to the change of the context, less the cycles in which the host sends the record (its beats,
-/// one a cycle from the cycle after the request on).
+/// One MODIFY on the bench of the QP engine, from the acceptance of the command to the change of the context. The cycles in
+/// which the host sends the attribute record (its beats, one a cycle from the cycle after the request on) count apart, as those of
+/// lists and records of batches do.
 fn one_modify(report: &mut Report, width: u32) -> anyhow::Result<()> {
     let mut pair = qp_pair::Pair::wide(width, LOG_TABLE, 10);
     let made = pair.create(1);
@@ -91,16 +90,16 @@ fn one_modify(report: &mut Report, width: u32) -> anyhow::Result<()> {
         "MODIFY was refused: {:?}",
         outcome.completion
     );
+    let beats = 64 * 8 / u64::from(width);
     report.measured(
-        format!("one MODIFY, record read to context written, {width} bits"),
-        (times.first_change - times.last_read) as f64,
+        format!("one MODIFY, accepted to context written less the record's beats, {width} bits"),
+        (times.first_change - 1 - beats) as f64,
         "cycles",
         Limit::budget("modify_one")?,
     );
-    let beats = 64 * 8 / u64::from(width);
     report.info(
-        format!("one MODIFY, accepted to context written less the record's beats, {width} bits"),
-        (times.first_change - 1 - beats) as f64,
+        format!("one MODIFY, record read to context written, {width} bits"),
+        (times.first_change - times.last_read) as f64,
         "cycles",
     );
     Ok(())
