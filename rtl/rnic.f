@@ -86,5 +86,7 @@ rtl/wire/rnic_tx_sport.sv
 rtl/wire/rnic_wire.sv
 rtl/core/rnic_caps.sv
 rtl/core/rnic_core.sv
+rtl/core/rnic_top_128.sv
+rtl/core/rnic_top_256.sv
 rtl/core/rnic_top_512.sv
 rtl/core/rnic_top_64.sv

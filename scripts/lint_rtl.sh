@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Lints the RTL: the file list is complete; every module, as top of its own, is clean under
-# `verilator --lint-only -Wall` at both data widths; verible's rules; the core goes through Yosys's
+# `verilator --lint-only -Wall` at every data width; verible's rules; the core goes through Yosys's
 # SystemVerilog front end. Names of modules may be given to lint only those.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,6 +15,7 @@ mapfile -t files < <(grep -Ev '^[[:space:]]*(//|#|$)' "$list")
 differing=$(diff <(printf '%s\n' "${files[@]}" | sort) <(find rtl -name '*.sv' | sort) | grep '^[<>]' || true)
 [[ -z $differing ]] || fail "$list and the files of rtl/ differ (< listed, > there):"$'\n'"$differing"
 
+widths=(64 128 256 512)
 # One line per run: module, then its parameters.
 runs=()
 for file in "${files[@]}"; do
@@ -23,7 +24,7 @@ for file in "${files[@]}"; do
   (($#)) && [[ " $* " != *" $module "* ]] && continue
   grep -qE "^module +$module\b" "$file" || { fail "$file does not define the module $module"; continue; }
   if grep -qE 'parameter +(int +)?(unsigned +)?DataW\b' "$file"; then
-    runs+=("$module -GDataW=64" "$module -GDataW=512")
+    for width in "${widths[@]}"; do runs+=("$module -GDataW=$width"); done
   else
     runs+=("$module")
   fi
@@ -53,7 +54,8 @@ printf 'verible-verilog-lint: %d files\n' "${#files[@]}"
 verible-verilog-lint --rules_config scripts/verible.rules "${files[@]}" || fail "verible found the above"
 
 if (($# == 0)); then
-  for top in rnic_top_64 rnic_top_512; do
+  for width in "${widths[@]}"; do
+    top=rnic_top_$width
     printf 'yosys read_slang: %s\n' "$top"
     log=$(yosys -p "read_slang --unroll-limit 100000 --top $top ${files[*]} ; hierarchy -check -top $top" 2>&1) ||
       { tail -n 30 <<<"$log" >&2; fail "yosys cannot read $top"; }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use openrnic_sim::model::DATA_WIDTHS;
 use openrnic_spec::{CounterId, MAX_RECORDS, MAX_SGE, Opcode, WqeOpcode};
 use toml::Spanned;
 
@@ -143,9 +144,14 @@ fn host(s: &Scenario, h: &HostDef) -> Result {
 fn objects(s: &Scenario) -> Result<Names<'_>> {
     let doc = &s.doc;
     if let Some(w) = &doc.sim.data_width
-        && !matches!(w.get_ref(), 64 | 512)
+        && !DATA_WIDTHS.contains(w.get_ref())
     {
-        return fail(s, w.span(), format!("data_width = {}: 64 or 512 is built", w.get_ref()));
+        let built = DATA_WIDTHS.map(|w| w.to_string()).join(", ");
+        return fail(
+            s,
+            w.span(),
+            format!("data_width = {}: {built} are possible", w.get_ref()),
+        );
     }
     one_of(s, "capture", &doc.sim.capture, &["senders", "both_ends"])?;
     let w = &doc.wire;

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use openrnic::{Failure, RunOptions, Scenario, report};
+use openrnic_sim::model::DATA_WIDTHS;
 
 /// Runs scenarios on simulated RNICs and shows what they are.
 #[derive(Parser)]
@@ -56,11 +57,10 @@ enum Command {
 }
 
 fn width(text: &str) -> Result<usize, String> {
-    match text {
-        "64" => Ok(64),
-        "512" => Ok(512),
-        _ => Err("64 or 512 is built".to_owned()),
-    }
+    DATA_WIDTHS
+        .into_iter()
+        .find(|w| w.to_string() == text)
+        .ok_or_else(|| format!("{} are possible", DATA_WIDTHS.map(|w| w.to_string()).join(", ")))
 }
 
 fn main() -> ExitCode {

@@ -70,7 +70,7 @@ fn wrong_toml_and_wrong_types_name_their_line() {
         (
             "name = \"t\"\n[sim]\ndata_width = 65\n[[nic]]\nname=\"a\"\n",
             "t.toml:3:14:",
-            "64 or 512",
+            "64, 128, 256, 512 are possible",
         ),
         (
             "name = \"t\"\n[[nic]]\nname=\"a\"\nmac = \"02:00\"\n",

@@ -54,7 +54,25 @@ scenarios!(
     bad_doorbells,
     destroy_recreate,
     remote_access_errors,
-    slow_host
+    slow_host,
+    one_install
+);
+
+/// The widths between take the same paths as their neighbours: the broadest scenarios show that they work.
+macro_rules! between {
+    ($($name:ident),*) => {
+        mod at_128_bits { $(#[test] fn $name() { super::run(stringify!($name), 128); })* }
+        mod at_256_bits { $(#[test] fn $name() { super::run(stringify!($name), 256); })* }
+    };
+}
+
+between!(
+    quickstart,
+    mtu_sweep,
+    many_sges,
+    bad_frames,
+    batch_install,
+    read_multi_packet
 );
 
 #[test]

@@ -17,7 +17,7 @@ pub type Fail = Box<dyn std::error::Error>;
 
 /// How the two NICs and their world are made.
 pub struct PairParams {
-    /// Datapath width in bits: 64 or 512.
+    /// Datapath width in bits: 64, 128, 256 or 512.
     pub data_width: usize,
     /// Seed of the world.
     pub seed: u64,

@@ -14,4 +14,4 @@ pub use block::{BlockBuilder, BlockModel, PortId};
 pub use build::{BuildSpec, Effort, Variant};
 pub use error::ModelError;
 pub use instance::{Instance, InstanceParams, PortInfo};
-pub use nic::{NicModel, NicSpec};
+pub use nic::{DATA_WIDTHS, NicModel, NicSpec};

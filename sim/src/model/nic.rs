@@ -12,10 +12,13 @@ use crate::device::{BadKeep, Device, MacBeat, TlpBeat, TlpIn, TlpOut};
 /// What unused byte lanes carry, so that a design that looks at them is found out.
 const JUNK: u8 = 0xdb;
 
+/// Widths of the data path that there are tops for, in bits.
+pub const DATA_WIDTHS: [usize; 4] = [64, 128, 256, 512];
+
 /// Which NIC to build.
 #[derive(Debug, Clone)]
 pub struct NicSpec {
-    /// Width of the data path in bits: 64 or 512, as there are tops for.
+    /// Width of the data path in bits: one of [`DATA_WIDTHS`].
     pub data_width: usize,
     /// Top module; `rnic_top_<width>` when `None`.
     pub top: Option<String>,
