@@ -9,7 +9,7 @@ TOOLS := .tools/tools.stamp
 NEXTEST := .tools/nextest.stamp
 MDBOOK := .tools/mdbook.stamp
 
-.PHONY: help setup demo test lint fmt bench cuts synth waves gen book clean distclean
+.PHONY: help setup demo test lint fmt bench cuts synth waves gen drawings book clean distclean
 
 help: ## list the targets
 	@echo "OpenRNIC: make <target>"
@@ -41,8 +41,9 @@ test: $(TOOLS) $(NEXTEST) ## check that generated files are fresh, then run ever
 	cargo run -q -p openrnic-spec-gen -- --check
 	cargo nextest run --workspace $(ARGS)
 
-lint: $(TOOLS) ## lint the RTL (Verilator, Verible, Yosys) and the Rust (format, clippy)
+lint: $(TOOLS) ## lint the RTL (Verilator, Verible, Yosys) and the Rust (format, clippy); drawings are fresh
 	scripts/lint_rtl.sh
+	scripts/draw_waves.py --check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
@@ -65,6 +66,10 @@ waves: $(TOOLS) ## run the demo with a trace (out/demo.fst) and open it in a vie
 
 gen: ## regenerate what comes from spec/
 	cargo run -q -p openrnic-spec-gen
+
+drawings: $(TOOLS) ## draw the book's waveforms, docs/src/img/*.json5 to .svg
+	@.tools/venv/bin/python -m pip install --disable-pip-version-check --no-deps -q -r scripts/requirements-docs.txt
+	@.tools/venv/bin/python scripts/draw_waves.py
 
 book: $(MDBOOK) ## build the book into docs/book
 	mdbook build docs

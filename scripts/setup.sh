@@ -78,7 +78,7 @@ case ${1:-tools} in
     rust
     have mdbook || {
       say "installing mdbook $mdbook_version into .tools (compiles for some minutes, once)"
-      cargo install mdbook --locked --version "$mdbook_version" --root "$tools"
+      cargo install mdbook --locked --version "$mdbook_version" --no-default-features --features search --root "$tools"
     } ;;
   *) die "unknown part $1: tools, nextest or mdbook" ;;
 esac
