@@ -230,6 +230,7 @@ module rnic_qp_batch
 
   // ---------------------------------------------------------------- S1 of pass 2: the change
   logic write, write_pass2, write_single;
+  logic fail, pass_done;                         // of the sequence, below
   logic [63:0] sq_base_q, rq_base_q;
   qp_hot_t apply_hot;
   logic [AttrW-1:0] apply_path_we;
@@ -279,7 +280,7 @@ module rnic_qp_batch
   end
 
   // ---------------------------------------------------------------- sequence
-  logic accept, fail, pass_done, enough_q, drain_q, drain_req_q, unmark_q, ok_q;
+  logic accept, enough_q, drain_q, drain_req_q, unmark_q, ok_q;
   cmd_status_e fail_status;
   logic [31:0] fail_detail;
   qp_cpl_t cpl_q;
