@@ -9,7 +9,7 @@ module rnic_caps
     parameter int unsigned NumMr = 1024,
     parameter int unsigned DmaTags = 64,
     parameter int unsigned ClkPeriodPs = 8000,
-    parameter int unsigned MaxSqStride = 3,
+    parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4
 ) (
     output logic [19:0][31:0] caps_o

@@ -13,7 +13,7 @@ module rnic_core
     parameter int unsigned NumMr = 1024,
     parameter int unsigned DmaTags = 64,
     parameter int unsigned ClkPeriodPs = 8000,
-    parameter int unsigned MaxSqStride = 3,
+    parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4,
     parameter int unsigned PoolDepth = 1024,
     parameter int unsigned MaxRd = 16
@@ -202,7 +202,7 @@ module rnic_core
   );
 
   rnic_qp #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumHot(4), .NumCold(4), .NumErr(3)
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumHot(4), .NumCold(4), .NumErr(3), .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
   ) u_qp (
       .clk_i, .rst_i, .ready_o(qp_ready),
       .qp_cmd_valid_i(qp_cmd_valid), .qp_cmd_ready_o(qp_cmd_ready), .qp_cmd_i(qp_cmd),

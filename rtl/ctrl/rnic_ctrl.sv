@@ -15,7 +15,7 @@ module rnic_ctrl
     parameter int unsigned NumMr = 1024,
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned DmaTags = 64,
-    parameter int unsigned MaxSqStride = 3,
+    parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4,
     parameter int unsigned NumMrPort = 4,
     parameter int unsigned NumCqe = 2,

@@ -11,7 +11,7 @@ module rnic_host
     parameter int unsigned NumMr = 1024,
     parameter int unsigned DmaTags = 64,
     parameter int unsigned ClkPeriodPs = 8000,
-    parameter int unsigned MaxSqStride = 3,
+    parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4,
     parameter int unsigned NumRd = 5,
     parameter int unsigned NumWr = 6,

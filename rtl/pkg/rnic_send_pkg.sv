@@ -120,7 +120,7 @@ package rnic_send_pkg;
   typedef struct packed {
     logic      valid;
     line_idx_t line;
-    logic [5:0] beat;
+    logic [6:0] beat;
   } line_rd_t;
 
   typedef enum logic [1:0] {

@@ -14,6 +14,8 @@ module rnic_qp
     parameter int unsigned NumHot = 4,
     parameter int unsigned NumCold = 4,
     parameter int unsigned NumErr = 3,
+    parameter int unsigned MaxSqStride = 4,
+    parameter int unsigned MaxRqStride = 4,
     parameter int unsigned GenW = (QpIdxW < 8) ? 16 : 24 - QpIdxW   // generation bits of a QPN; less for tests alone
 ) (
     input  logic clk_i,
@@ -123,7 +125,9 @@ module rnic_qp
   rnic_qp_check #(
       .QpIdxW(QpIdxW),
       .GenW(GenW),
-      .NumCq(NumCq)
+      .NumCq(NumCq),
+      .MaxSqStride(MaxSqStride),
+      .MaxRqStride(MaxRqStride)
   ) u_check (
       .clk_i, .cmd_i(cmd), .pd_valid_i, .cq_valid_i,
       .status_o(chk_status), .detail_o(chk_detail), .has_send_cq_o(chk_send_cq), .has_recv_cq_o(chk_recv_cq)

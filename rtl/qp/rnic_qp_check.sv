@@ -10,7 +10,7 @@ module rnic_qp_check
     parameter int unsigned QpIdxW = 8,
     parameter int unsigned GenW = 16,
     parameter int unsigned NumCq = 256,
-    parameter int unsigned MaxSqStride = 3,
+    parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4
 ) (
     input  logic clk_i,

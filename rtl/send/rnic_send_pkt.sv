@@ -178,7 +178,7 @@ module rnic_send_pkt
     sec_o        = sec;
     look_o       = '{valid: 1'b0, resp: 1'b0, want: 1'b1, idx: v.idx, epoch: sec.epoch, wqe: sec.snd_wqe};
     fetch_o      = '{valid: 1'b0, want: 1'b1, addr: wqe_addr(v.ctx, sec.snd_wqe), len: 16'd64 << v.ctx.create.log_sq_stride};
-    rd_o         = '{valid: 1'b0, line: line_q, beat: 6'(beat_q)};
+    rd_o         = '{valid: 1'b0, line: line_q, beat: 7'(beat_q)};
     walk_o       = '{start: 1'b0, mode: WALK_SUM, line: line_q, nsge: wqe.num_sge[4:0], off: sec.snd_off, len: 32'(pl.n), pd: v.ctx.create.pd, access: '0};
     rec_rd_o     = 1'b0;
     rec_idx_o    = walk_rec_q;

@@ -54,8 +54,8 @@ module rnic_sge_walk
   logic more_inline;
 
   // ---------------------------------------------------------------- reading the line
-  function automatic logic [5:0] beat_of(logic [4:0] i);
-    return (DataW >= 128) ? 6'((32'(i) + 2) / PerBeat) : 6'(4 + 2 * 32'(i));
+  function automatic logic [6:0] beat_of(logic [4:0] i);
+    return (DataW >= 128) ? 7'((32'(i) + 2) / PerBeat) : 7'(4 + 2 * 32'(i));
   endfunction
   if (DataW >= 128) begin : g_wide
     localparam int unsigned LaneW = (PerBeat > 1) ? $clog2(PerBeat) : 1;
@@ -101,7 +101,7 @@ module rnic_sge_walk
       W_IDLE:
       if (req_i.start) begin
         if (req_i.mode == WALK_INLINE) begin
-          rd_o    = '{valid: 1'b1, line: req_i.line, beat: 6'((10'd32 + req_i.off[9:0]) / 10'(Bytes))};
+          rd_o    = '{valid: 1'b1, line: req_i.line, beat: 7'((10'd32 + req_i.off[9:0]) / 10'(Bytes))};
           state_d = W_INLINE;
         end else begin
           rd_o    = '{valid: 1'b1, line: req_i.line, beat: beat_of('0)};
@@ -110,7 +110,7 @@ module rnic_sge_walk
       end
       W_LOW: begin
         rd_o.valid = 1'b1;
-        rd_o.beat  = beat_of(i_q) + 6'd1;
+        rd_o.beat  = beat_of(i_q) + 7'd1;
         state_d    = W_SGE;
       end
       W_SGE: state_d = W_EVAL;
@@ -155,7 +155,7 @@ module rnic_sge_walk
         piece_o       = '{addr: '0, len: pay_len_t'(chunk), is_inline: 1'b1};
         piece_last_o  = !more_inline;
         rd_o.valid    = more_inline;
-        rd_o.beat     = 6'((inl_pos + 10'(InlineB)) / 10'(Bytes));
+        rd_o.beat     = 7'((inl_pos + 10'(InlineB)) / 10'(Bytes));
         if (!more_inline) begin
           res_o.done = 1'b1;
           state_d    = W_IDLE;

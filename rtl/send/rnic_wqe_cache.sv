@@ -14,7 +14,7 @@ module rnic_wqe_cache
 #(
     parameter int unsigned DataW = 64,
     parameter int unsigned QpIdxW = 10,
-    parameter int unsigned MaxSqStride = 3,
+    parameter int unsigned MaxSqStride = 4,
     parameter int unsigned SendLines = 32,   // a power of two
     parameter int unsigned RespLines = 8,    // a power of two
     parameter int unsigned Fetches = 4

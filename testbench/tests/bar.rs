@@ -81,7 +81,7 @@ fn the_capabilities_are_those_of_the_build() {
             8000,
             TAGS as u32,
             16,
-            480,
+            992,
             1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 10,
             1 << 2,
             16,
@@ -89,7 +89,7 @@ fn the_capabilities_are_those_of_the_build() {
             16,
             8,
             0b11111,
-            3,
+            4,
             4,
         ];
         assert_eq!(caps, expected);

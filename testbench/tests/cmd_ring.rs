@@ -409,7 +409,7 @@ fn query_device_writes_the_capabilities() {
         // log_qp, CQs, MRs, PDs, EQs, doorbell pages, data width, clock period, tags, SGEs, inline bytes, types, types with a
         // data path, rd_atomic, ports, GIDs, P_Keys, WQE opcodes, strides.
         let expected: [u32; 20] = [
-            8, NUM_CQ, NUM_MR, 256, 4, 32, width, 8000, 64, 16, 480, 0x73e, 0x4, 16, 1, 16, 8, 0x1f, 3, 4,
+            8, NUM_CQ, NUM_MR, 256, 4, 32, width, 8000, 64, 16, 992, 0x73e, 0x4, 16, 1, 16, 8, 0x1f, 4, 4,
         ];
         let mut bytes: Vec<u8> = expected.iter().flat_map(|w| w.to_le_bytes()).collect();
         bytes.resize(128, 0);

@@ -343,7 +343,7 @@ fn every_bad_parameter_of_create_is_named_by_its_offset() {
         (Command { uar: 32, ..good }, Status::BadParam, 20),
         (
             Command {
-                log_sq_stride: 4,
+                log_sq_stride: 5,
                 ..good
             },
             Status::BadParam,

@@ -99,7 +99,7 @@ impl Stimulus {
             uar: r.below(32) as u8,
             log_sq: r.below(16) as u8,
             log_rq: r.below(16) as u8,
-            log_sq_stride: r.below(4) as u8,
+            log_sq_stride: r.below(5) as u8,
             log_rq_stride: r.below(5) as u8,
             sq_base: r.bits() & !63,
             rq_base: r.bits() & !63,

@@ -7,7 +7,7 @@ module send_top
     parameter int unsigned DataW = 64,
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned ClkPeriodPs = 8000,
-    parameter int unsigned MaxSqStride = 3,
+    parameter int unsigned MaxSqStride = 4,
     parameter int unsigned PoolDepth = 1024,
     parameter int unsigned InflightCap = 32,
     parameter int unsigned WqeLines = 32

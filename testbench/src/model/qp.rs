@@ -254,7 +254,7 @@ impl Default for Params {
             cqs: 256,
             pds: 256,
             uars: 32,
-            max_sq_stride: 3,
+            max_sq_stride: 4,
             max_rq_stride: 4,
         }
     }
