@@ -73,6 +73,7 @@ drawings: $(TOOLS) ## draw the book's waveforms, docs/src/img/*.json5 to .svg
 
 book: $(MDBOOK) ## build the book into docs/book
 	mdbook build docs
+	@scripts/check_book.py
 
 clean: ## remove build results and outputs, keep the tools
 	cargo clean

@@ -27,6 +27,8 @@ def draw(source):
     used = set(re.findall(r'xlink:href="#([^"]+)"', svg))
     svg = re.sub(r'<g id="([^"]+)">(?:<(?:path|rect|circle)[^>]*/>)*</g>', lambda m: m[0] if m[1] in used else "", svg)
     svg = svg.replace("</defs>", '</defs><rect width="100%" height="100%" fill="#fff" />', 1)
+    # Long names in small letters, so that they stay in their clock.
+    svg = re.sub(r"<tspan>([A-Z_]{11,})</tspan>", r'<tspan style="font-size:11px">\1</tspan>', svg)
     source.with_suffix(".svg").write_text(f"{svg}\n{mark(source)}\n")
     print(f"drew {source.with_suffix('.svg').relative_to(ROOT)}")
 

@@ -153,7 +153,7 @@ def table(rows, devices):
 
 def as_markdown(lines):
     rows = [lines[0], ["---"] + ["--:"] * (len(lines[0]) - 1)] + lines[1:]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows).replace(" %", "&nbsp;%")
 
 
 def into_book(blocks):
