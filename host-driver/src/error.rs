@@ -269,6 +269,12 @@ pub enum PostErrorKind {
         /// The operation.
         opcode: openrnic_spec::WqeOpcode,
     },
+    /// QPs of this type can be created and moved, but the device moves no data for them (EINVAL).
+    #[error("the device has no data path for QPs of type {qp_type}")]
+    NoDataPath {
+        /// The type.
+        qp_type: openrnic_spec::QpType,
+    },
     /// The state of the QP does not allow to post (EINVAL).
     #[error("the QP is in state {state}")]
     BadState {

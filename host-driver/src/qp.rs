@@ -839,6 +839,7 @@ impl<B: Bus> QueuePair<B> {
         let mut core = lock(&self.device.core)?;
         let core = &mut *core;
         core.qp(self.life, self.qpn)?;
+        let caps = core.info.caps;
         let Some(qp) = core.qps.get_mut(&self.qpn.0) else {
             return Err(Error::Stale {
                 what: format!("queue pair {}", self.qpn),
@@ -847,7 +848,7 @@ impl<B: Bus> QueuePair<B> {
         let mut failed = None;
         let mut posted = 0;
         for (bad_wr, wr) in list.iter().enumerate() {
-            let checked = qp.check_recv(wr).map_err(|kind| PostError {
+            let checked = qp.check_recv(wr, &caps).map_err(|kind| PostError {
                 bad_wr,
                 wr_id: wr.wr_id,
                 kind,
@@ -983,7 +984,17 @@ impl<B: Bus> QpBatch<B> {
 // -------------------------------------------------------------------- work requests
 
 impl QpSw {
+    /// Whether the device moves data for QPs of this type at all.
+    fn check_type(&self, caps: &crate::regs::DeviceCaps) -> std::result::Result<(), PostErrorKind> {
+        if caps.has_data_path(self.qp_type) {
+            Ok(())
+        } else {
+            Err(PostErrorKind::NoDataPath { qp_type: self.qp_type })
+        }
+    }
+
     fn check_send(&self, wr: &SendWr, caps: &crate::regs::DeviceCaps) -> std::result::Result<(), PostErrorKind> {
+        self.check_type(caps)?;
         if matches!(self.state, QpState::Reset | QpState::Init | QpState::Rtr) {
             return Err(PostErrorKind::BadState { state: self.state });
         }
@@ -1020,7 +1031,8 @@ impl QpSw {
         Ok(())
     }
 
-    fn check_recv(&self, wr: &RecvWr) -> std::result::Result<(), PostErrorKind> {
+    fn check_recv(&self, wr: &RecvWr, caps: &crate::regs::DeviceCaps) -> std::result::Result<(), PostErrorKind> {
+        self.check_type(caps)?;
         if self.state == QpState::Reset {
             return Err(PostErrorKind::BadState { state: self.state });
         }

@@ -225,6 +225,11 @@ impl DeviceCaps {
         self.qp_types >> (qp_type as u32) & 1 != 0
     }
 
+    /// Whether work can be posted on QPs of the type.
+    pub fn has_data_path(&self, qp_type: QpType) -> bool {
+        self.qp_types_data >> (qp_type as u32) & 1 != 0
+    }
+
     /// Whether the operation can be posted.
     pub fn supports_opcode(&self, opcode: WqeOpcode) -> bool {
         (opcode as u32) < 32 && self.wqe_opcodes >> (opcode as u32) & 1 != 0

@@ -333,7 +333,7 @@ module rnic_send_ctl
 
   assign desc_ready_o   = resp_done_i && !resp_stall_i;
   assign qp_err_valid_o = state_q == C_COMMIT && failed_q && epoch_ok;
-  assign qp_err_o       = '{idx: qp_idx_t'(idx_q), epoch: sec_q.epoch, to_sqe: ctx_q.hot.qp_type == QP_TYPE_UC || ctx_q.hot.qp_type == QP_TYPE_UD};
+  assign qp_err_o       = '{idx: qp_idx_t'(idx_q), epoch: sec_q.epoch, to_sqe: ctx_q.hot.qp_type inside {QP_TYPE_UC, QP_TYPE_UD, QP_TYPE_GSI}};
   assign idle_o         = state_q == C_IDLE;
 
   always_ff @(posedge clk_i) begin
