@@ -89,6 +89,8 @@ pub(crate) struct Core<B> {
     cmd: Option<CmdRing>,
     eqs: Vec<EventQueue>,
     async_events: VecDeque<AsyncEvent>,
+    /// The device has said that its command ring is broken: nothing completes any more.
+    ring_broken: bool,
     interrupts: Vec<u64>,
     pub(crate) pds: BTreeMap<PdHandle, ()>,
     pub(crate) mrs: BTreeMap<u32, MrState>,
@@ -251,6 +253,7 @@ impl<B: Bus> Core<B> {
         self.qps.clear();
         self.pds.clear();
         self.async_events.clear();
+        self.ring_broken = false;
         let mut result = Ok(());
         for buf in buffers {
             let freed = self.bus.dma_free(buf).doing("freeing DMA memory");
@@ -354,7 +357,7 @@ impl<B: Bus> Core<B> {
             if done(self)? {
                 return Ok(());
             }
-            if self.bus.now_cycles().saturating_sub(start) >= budget {
+            if self.ring_broken || self.bus.now_cycles().saturating_sub(start) >= budget {
                 return Err(self.why_not(what, budget));
             }
             self.bus.advance(step).doing("waiting for a command")?;
@@ -409,7 +412,9 @@ impl<B: Bus> Core<B> {
     pub(crate) fn service_events(&mut self) -> Result<()> {
         let at = self.map.at(regs::EQ_DOORBELL);
         for eq in &mut self.eqs {
+            let seen = self.async_events.len();
             let got = eq.service(&mut self.bus, &mut self.async_events);
+            self.ring_broken |= self.async_events.iter().skip(seen).any(AsyncEvent::breaks_the_ring);
             if !matches!(got, Ok(false)) {
                 // Also after an error, so that the entries taken are free again.
                 self.bus
@@ -456,6 +461,7 @@ impl<B: Bus> Device<B> {
             cmd: None,
             eqs: Vec::new(),
             async_events: VecDeque::new(),
+            ring_broken: false,
             interrupts: Vec::new(),
             pds: BTreeMap::new(),
             mrs: BTreeMap::new(),

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use openrnic_spec::{DbEq, Eqe, EventType};
+use openrnic_spec::{DbEq, Eqe, EventType, FatalReason};
 
 use crate::bus::{Bus, DmaBuf};
 use crate::error::{Doing, Error, Result};
@@ -18,6 +18,14 @@ pub struct AsyncEvent {
     pub number: u32,
     /// Device clock cycle.
     pub timestamp: u64,
+}
+
+impl AsyncEvent {
+    /// The device cannot read its command ring, so no command completes any more. In other fatal states commands
+    /// complete and say so.
+    pub(crate) fn breaks_the_ring(&self) -> bool {
+        self.event == EventType::DeviceFatal && self.number == FatalReason::CmdRingDma as u32
+    }
 }
 
 pub(crate) struct EventQueue {

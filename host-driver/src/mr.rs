@@ -161,6 +161,16 @@ impl<B: Bus> MemoryRegion<B> {
         }
     }
 
+    /// Bus address of a byte of it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] outside the region; [`Error::Stale`].
+    pub fn bus_addr(&self, offset: usize) -> Result<u64> {
+        let core = lock(&self.device.core)?;
+        let buf = self.buf(&core.mrs, core.life)?;
+        self.at(offset, 1, buf)
+    }
+
     /// Writes the host's view of the region.
     ///
     /// # Errors

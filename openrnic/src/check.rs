@@ -8,6 +8,7 @@ use openrnic_sim::model::DATA_WIDTHS;
 use openrnic_spec::{CounterId, MAX_RECORDS, MAX_SGE, Opcode, WqeOpcode};
 use toml::Spanned;
 
+use crate::host_fault;
 use crate::scenario::{
     AttrDef, AvDef, BadScenario, Fill, HostDef, Modify, Piece, Refused, Scenario, Step, Transfer, What,
 };
@@ -560,13 +561,18 @@ impl<'a> Names<'a> {
                     return self.fail(span.clone(), "`sg` and `inline` exclude each other");
                 }
                 self.positive("count", &p.count)?;
-                one_of(s, "fails", &p.fails, &["full", "state", "sges", "opcode", "inline"])?;
+                one_of(
+                    s,
+                    "fails",
+                    &p.fails,
+                    &["full", "state", "sges", "opcode", "inline", "data_path"],
+                )?;
             }
             What::PostRecv(p) => {
                 let (group, _) = self.spanned(&p.qps)?;
                 self.pieces(&p.sg, group.nic)?;
                 self.positive("count", &p.count)?;
-                one_of(s, "fails", &p.fails, &["full", "state", "sges"])?;
+                one_of(s, "fails", &p.fails, &["full", "state", "sges", "data_path"])?;
             }
             What::Completions(c) => {
                 match (&c.cq, &c.nic) {
@@ -689,6 +695,26 @@ impl<'a> Names<'a> {
                 }
                 if d.action.get_ref() == "flip_bit" && d.bit.is_none() {
                     return self.fail(d.action.span(), "`flip_bit` needs `bit`");
+                }
+            }
+            What::HostFault(f) => {
+                self.nic(&f.nic)?;
+                let fault = Some(f.fault.clone());
+                one_of(s, "fault", &fault, &host_fault::FAULTS)?;
+                one_of(s, "queue", &f.queue, &host_fault::QUEUES)?;
+                if let Some(what) = f.mistake() {
+                    return self.fail(span.clone(), what);
+                }
+                if let Some(mr) = &f.mr {
+                    self.mr_range(mr, f.offset, f.bytes)?;
+                    let (its, _) = self.mr(mr)?;
+                    self.same_nic("memory region", mr, its, f.nic.get_ref())?;
+                }
+                if let Some(qp) = &f.qp {
+                    let (group, n) = self.spanned(qp)?;
+                    if n != 1 || group.nic != f.nic.get_ref() {
+                        return self.fail(qp.span(), "the work requests of one queue pair of the NIC");
+                    }
                 }
             }
             What::Wait(w) => match (w.cycles, w.us) {

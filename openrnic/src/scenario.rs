@@ -10,6 +10,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::host_fault::HostFault;
 use crate::value::{Amount, Attrs, GidText, Hex, Mac, MtuBytes, Named, QpRef, Rights, nearest};
 
 /// A mistake in a scenario file: one message with file, line and column.
@@ -428,6 +429,8 @@ pub enum What {
     Inject(Inject),
     /// `disturb`
     Disturb(Disturb),
+    /// `host_fault`
+    HostFault(HostFault),
     /// `wait`
     Wait(Wait),
     /// `doorbell`
@@ -651,7 +654,7 @@ table! {
         /// How many of them; by default 1.
         #[serde(default)]
         count: Option<Spanned<u32>>,
-        /// The post must fail: `"full"`, `"state"`, `"sges"`, `"opcode"` or `"inline"`.
+        /// The post must fail: `"full"`, `"state"`, `"sges"`, `"opcode"`, `"inline"` or `"data_path"`.
         #[serde(default)]
         fails: Option<Spanned<String>>,
     }
@@ -668,7 +671,7 @@ table! {
         /// How many of them; by default 1.
         #[serde(default)]
         count: Option<Spanned<u32>>,
-        /// The post must fail: `"full"`, `"state"` or `"sges"`.
+        /// The post must fail: `"full"`, `"state"`, `"sges"` or `"data_path"`.
         #[serde(default)]
         fails: Option<Spanned<String>>,
     }
@@ -970,8 +973,7 @@ table! {
 }
 
 table! {
-    /// Step `reset_nic`: function-level reset; all objects of the NIC are gone but its own PD and CQ, which
-    /// are made anew.
+    /// Step `reset_nic`: function-level reset; its queue pairs are gone, all other objects of the file are made anew.
     ResetNic {
         /// NIC.
         nic: Spanned<String>,
@@ -1007,6 +1009,7 @@ const STEPS: &[&str] = &[
     "expect_event",
     "inject",
     "disturb",
+    "host_fault",
     "wait",
     "doorbell",
     "command",
@@ -1131,6 +1134,7 @@ fn step(name: &str, value: Spanned<DeValue<'_>>) -> Option<Result<What, toml::de
         "expect_event" => read(value, What::ExpectEvent),
         "inject" => read(value, What::Inject),
         "disturb" => read(value, What::Disturb),
+        "host_fault" => read(value, What::HostFault),
         "wait" => read(value, What::Wait),
         "doorbell" => read(value, What::Doorbell),
         "command" => read(value, What::Command),

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use anyhow::{Context, Result};
 use openrnic_sim::model::NicSpec;
-use openrnic_sim::pcie::{HostParams, Split};
+use openrnic_sim::pcie::{CompletionFault, HostParams, Split, Which};
 use openrnic_sim::wire::{Action, Direction, FaultRates, Rule, TapPoints, WireParams, frame};
 use openrnic_sim::{NicBus, SharedWorld, World, WorldParams};
 
@@ -194,6 +194,15 @@ impl Sim {
             times: d.count.unwrap_or(1),
             action,
         });
+    }
+
+    /// Lets reads of a NIC fail.
+    ///
+    /// # Errors
+    /// The simulator's own.
+    pub fn host_fault(&self, nic: usize, which: Which, fault: CompletionFault) -> Result<()> {
+        self.world.borrow_mut().host(nic)?.inject_fault(which, fault);
+        Ok(())
     }
 
     /// RoCE frames at a NIC's port so far, by opcode.

@@ -218,3 +218,34 @@ fn any_cut_or_changed_scenario_gives_a_message_and_never_panics() {
         }
     }
 }
+
+#[test]
+fn a_host_fault_names_one_fault_and_one_target() {
+    let at = |keys: &str| message(&format!("{GOOD}[[step]]\ndo = \"host_fault\"\nnic = \"a\"\n{keys}\n"));
+    for (keys, expected) in [
+        ("fault = \"abort\"\nmr = \"m\"\noffset = 10", "fine"),
+        ("fault = \"delay\"\ndelay_ns = 5\ncommands = true", "fine"),
+        ("fault = \"drop\"\nqp = \"q[1]\"\nqueue = \"recv\"\ncount = 2", "fine"),
+        ("fault = \"burn\"\nnth = 0", "fault `burn`: one of unsupported, abort"),
+        ("fault = \"abort\"", "give one of `mr`"),
+        ("fault = \"abort\"\nnth = 0\ncommands = true", "give one of `mr`"),
+        ("fault = \"abort\"\nqp = \"q[0]\"", "`qp` and `queue` go together"),
+        ("fault = \"delay\"\nnth = 0", "`delay` and `delay_ns` go together"),
+        ("fault = \"abort\"\nnth = 0\ncount = 2", "`count` does not go with it"),
+        (
+            "fault = \"abort\"\nqp = \"q\"\nqueue = \"send\"",
+            "one queue pair of the NIC",
+        ),
+        (
+            "fault = \"abort\"\nqp = \"r[0]\"\nqueue = \"send\"",
+            "one queue pair of the NIC",
+        ),
+        (
+            "fault = \"abort\"\nmr = \"m\"\noffset = 100",
+            "memory region `m` has 100 bytes",
+        ),
+    ] {
+        let got = at(keys);
+        assert!(got.contains(expected), "{keys}: {got}");
+    }
+}

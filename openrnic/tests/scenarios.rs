@@ -54,6 +54,10 @@ scenarios!(
     bad_doorbells,
     destroy_recreate,
     remote_access_errors,
+    bad_commands,
+    host_faults,
+    wire_faults,
+    reset,
     slow_host,
     one_install
 );

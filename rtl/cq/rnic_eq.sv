@@ -85,7 +85,11 @@ module rnic_eq
   always_comb begin
     eqe           = '0;
     eqe.event_    = req.event_type;
+`ifdef RNIC_CUT_EQ_PHASE
+    eqe.phase     = 1'b1;
+`else
     eqe.phase     = !(1'(prod_q[eq] >> log_q[eq]));
+`endif
     eqe.number    = req.number;
     eqe.timestamp = cycles_i;
   end

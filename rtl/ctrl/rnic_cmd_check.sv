@@ -115,7 +115,9 @@ module rnic_cmd_check
         CMD_OPCODE_CREATE_PD: if (!pd_free_i) status_o = CMD_STATUS_NO_RESOURCES;
         CMD_OPCODE_DESTROY_PD:
         if (!pd_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+`ifndef RNIC_CUT_PD_IN_USE
         else if (pd_used_i) status_o = CMD_STATUS_IN_USE;
+`endif
         CMD_OPCODE_CREATE_MR:
         if (!pd_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd8};
         else if (!access_ok) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd10};

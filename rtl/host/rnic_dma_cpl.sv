@@ -227,7 +227,11 @@ module rnic_dma_cpl
 
   res_t done_res;
   assign done_res    = res_mem[done_tag_i];
+`ifdef RNIC_CUT_DMA_REORDER
+  assign done_o      = done_q != '0;
+`else
   assign done_o      = done_q[done_tag_i];
+`endif
   assign done_err_o  = done_res.err;
   assign done_rows_o = done_res.rows;
 

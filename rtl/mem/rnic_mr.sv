@@ -95,7 +95,11 @@ module rnic_mr
 
   always_comb begin
     early = MR_ERR_OK;
+`ifdef RNIC_CUT_MR_KEY
+    if (!entry.id.valid || !in_table_q) early = MR_ERR_KEY;
+`else
     if (!entry.id.valid || !in_table_q || entry.id.key != req_q.key[7:0]) early = MR_ERR_KEY;
+`endif
 `ifndef RNIC_CUT_MR_PD
     else if (entry.id.pd != req_q.pd) early = MR_ERR_PD;
 `endif
@@ -128,7 +132,11 @@ module rnic_mr
     rsp_o.addr  <= host_q + off_q;
     rsp_o.err   <= (early_q != MR_ERR_OK) ? early_q : range_ok ? MR_ERR_OK : MR_ERR_RANGE;
 
+`ifdef RNIC_CUT_MR_CLEAR
+    if (rst_i) clear_q <= (IdxW + 1)'(NumMr) - (IdxW + 1)'(8);
+`else
     if (rst_i) clear_q <= '0;
+`endif
     else if (clearing) clear_q <= clear_q + (IdxW + 1)'(1);
     if (!rst_i) begin
       a_table_after_clear : assert (!(clearing && (set_i || clr_i)));

@@ -268,7 +268,9 @@ module rnic_qp_batch
     if (state_q == ST_INIT) begin
       // Nothing of the life before the reset may be taken for one after it: number and epoch go on from where they were.
       hot_o             = own_hot_i;
+`ifndef RNIC_CUT_QP_INIT_CLEARS
       hot_o.valid       = 1'b0;
+`endif
       hot_o.state       = QP_STATE_RESET;
       hot_o.sq_draining = 1'b0;
       hot_o.epoch       = (own_hot_i.epoch == '1) ? epoch_t'(1) : own_hot_i.epoch + epoch_t'(1);

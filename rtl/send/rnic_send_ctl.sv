@@ -169,7 +169,11 @@ module rnic_send_ctl
   assign sending_state = hot_i.state == QP_STATE_RTS || hot_i.state == QP_STATE_SQD;
   assign same_life     = ctx_q.hot.epoch == hot_i.epoch;
   assign epoch_ok      = sec_q.epoch == hot_i.epoch;
+`ifdef RNIC_CUT_SEND_EPOCH
+  assign hot_ok_o      = hot_i.valid && sending_state;
+`else
   assign hot_ok_o      = hot_i.valid && epoch_ok && sending_state;
+`endif
   assign late          = now_q - sec_q.deadline;
   assign expired       = sec_q.timer_on && !late[$bits(tick_t)-1] && sending_state && !sec_q.halted && !sec_q.rem_fail;
   assign err_at        = err_wqe_i - sec_q.cons;
@@ -323,10 +327,21 @@ module rnic_send_ctl
       end
       C_PKT: if (pkt_done_i) state_d = C_COMMIT;
       default: begin  // C_COMMIT
+        // Also when the life ended meanwhile: which records are the QP's stands there, and the next visit gives them back.
+`ifdef RNIC_CUT_SEND_OLD_COMMIT
         sec_we  = epoch_ok;
+`else
+        sec_we  = 1'b1;
+`endif
         own_ctl = again_ctl_q || !epoch_ok;
         own_snd = again_snd_q;
         state_d = C_IDLE;
+`ifdef RNIC_CUT_SEND_TURNS
+        if (again_snd_q && jobs_room_i) begin
+          own_snd = 1'b0;
+          state_d = C_ADDR;
+        end
+`endif
       end
     endcase
   end

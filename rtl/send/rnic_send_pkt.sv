@@ -327,11 +327,12 @@ module rnic_send_pkt
         end
       end
       default: begin  // P_NEXT; snd_wqe is the next packet's WQE by now
-        look_o.valid = prefetch && !nxt_q;
+        // Of a life that is over the producer index is not known any more: nothing is read beyond it.
+        look_o.valid = prefetch && !nxt_q && hot_ok_i;
         look_o.wqe   = next_wqe;
         look_o.want  = 1'b0;
         if (nxt_q || !look_o.valid) begin
-          fetch_o.valid = nxt_q && look_i.room;
+          fetch_o.valid = nxt_q && look_i.room && hot_ok_i;
           fetch_o.want  = 1'b0;
           fetch_o.addr  = wqe_addr(v.ctx, next_wqe);
           done_o        = 1'b1;

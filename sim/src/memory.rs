@@ -102,6 +102,15 @@ impl HostMemory {
             .is_some_and(|(start, (buffer, _))| addr.checked_add(len).is_some_and(|end| end <= start + buffer))
     }
 
+    /// Every mapped buffer: its address and a copy of its bytes.
+    pub fn snapshot(&self) -> Vec<(u64, Vec<u8>)> {
+        let copy = |(addr, (len, _)): (&u64, &(u64, u64))| {
+            let at = (addr - self.base) as usize;
+            (*addr, self.bytes[at..at + *len as usize].to_vec())
+        };
+        self.mapped.iter().map(copy).collect()
+    }
+
     /// The bytes of a mapped range.
     pub fn get(&self, addr: u64, len: usize) -> Option<&[u8]> {
         if !self.is_mapped(addr, len as u64) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two whole NICs on one wire, with a driver on each: what the end-to-end tests and the benches stand on.
 
-use openrnic_driver::spec::{Access, Mtu, QpState, QpType};
+use openrnic_driver::spec::{Access, EventType, Mtu, QpState, QpType};
 use openrnic_driver::{
     AddressVector, BatchInit, CompletionQueue, CqInit, Device, Gid, MemoryRegion, MrInit, OpenParams, ProtectionDomain,
     Psn, QpAttr, QpBatch, QpCap, QpInit, QueuePair, attr,
@@ -29,6 +29,8 @@ pub struct PairParams {
     pub log_qp: u32,
     /// Defines of the RTL build.
     pub defines: Vec<String>,
+    /// How the drivers bring their devices up.
+    pub open: OpenParams,
     /// Capture file.
     pub capture: Option<std::path::PathBuf>,
 }
@@ -43,6 +45,7 @@ impl PairParams {
             wire: WireParams::default(),
             log_qp: 10,
             defines: Vec::new(),
+            open: OpenParams::default(),
             capture: None,
         }
     }
@@ -65,6 +68,28 @@ pub struct End {
 }
 
 impl End {
+    /// What end `n` needs on a device that was just brought up: its port, a protection domain, two completion queues.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn set_up(device: Device<NicBus>, n: usize) -> Result<Self, Fail> {
+        let mac = [2, 0, 0, 0, 0, n as u8 + 1];
+        let gid = Gid::from_ipv4([10, 0, 0, n as u8 + 1]);
+        device.set_port(1, mac, Mtu::Mtu4096, true)?;
+        device.set_gid(0, gid)?;
+        let pd = device.alloc_pd()?;
+        let send_cq = device.create_cq(&CqInit::entries(1024))?;
+        let recv_cq = device.create_cq(&CqInit::entries(1024))?;
+        Ok(Self {
+            device,
+            pd,
+            send_cq,
+            recv_cq,
+            mac,
+            gid,
+        })
+    }
+
     /// Creation parameters of an RC QP on this end.
     pub fn qp_init(&self) -> QpInit {
         QpInit {
@@ -76,6 +101,21 @@ impl End {
             },
             ..QpInit::new(QpType::Rc, &self.send_cq)
         }
+    }
+
+    /// The asynchronous events that came and were not fetched, with what each is about; but for PORT_ACTIVE, which
+    /// [`Self::set_up`] causes.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn events(&self) -> Result<Vec<(EventType, u32)>, Fail> {
+        let mut out = Vec::new();
+        while let Some(event) = self.device.get_async_event()? {
+            if event.event != EventType::PortActive {
+                out.push((event.event, event.number));
+            }
+        }
+        Ok(out)
     }
 
     /// Registers a region of its own, filled from `fill`.
@@ -114,7 +154,10 @@ impl Pair {
     /// As model, world and driver say.
     pub fn new(params: PairParams) -> Result<Self, Fail> {
         let mut nic = NicSpec::new(params.data_width);
-        nic.params.push(("QpIdxW".to_owned(), params.log_qp.to_string()));
+        // The default build is the one that the scenarios use.
+        if params.log_qp != 10 {
+            nic.params.push(("QpIdxW".to_owned(), params.log_qp.to_string()));
+        }
         nic.defines.clone_from(&params.defines);
         let world = World::new(&WorldParams {
             seed: params.seed,
@@ -127,22 +170,7 @@ impl Pair {
         })?
         .shared();
         let end = |n: usize| -> Result<End, Fail> {
-            let mac = [2, 0, 0, 0, 0, n as u8 + 1];
-            let gid = Gid::from_ipv4([10, 0, 0, n as u8 + 1]);
-            let device = Device::open(NicBus::new(&world, n)?, OpenParams::default())?;
-            device.set_port(1, mac, Mtu::Mtu4096, true)?;
-            device.set_gid(0, gid)?;
-            let pd = device.alloc_pd()?;
-            let send_cq = device.create_cq(&CqInit::entries(1024))?;
-            let recv_cq = device.create_cq(&CqInit::entries(1024))?;
-            Ok(End {
-                device,
-                pd,
-                send_cq,
-                recv_cq,
-                mac,
-                gid,
-            })
+            End::set_up(Device::open(NicBus::new(&world, n)?, params.open.clone())?, n)
         };
         let ends = [end(0)?, end(1)?];
         Ok(Self { world, ends })

@@ -6,6 +6,7 @@ pub mod ctrl_bench;
 pub mod ctrl_model;
 pub mod e2e;
 pub mod features;
+pub mod flow;
 pub mod host_bench;
 pub mod model;
 pub mod qp_bench;

@@ -1218,7 +1218,9 @@ impl SendBench {
             let get = |f| field(POS_WR, &w, f) as u16;
             let (idx, epoch, val) = (get("idx"), get("epoch"), get("val"));
             let i = usize::from(idx);
-            assert_eq!(epoch, self.qps[i].epoch);
+            // What a visit was doing when the life ended: the doorbell block ignores it by its epoch.
+            let over = epoch.wrapping_add(1) == self.qps[i].epoch && self.qps[i].state == state::RESET;
+            assert!(epoch == self.qps[i].epoch || over, "consumer index of life {epoch}");
             assert_eq!(val, self.cons[i].wrapping_add(1), "consumer index of QP {idx}");
             assert!(self.prod[i].1.wrapping_sub(val) <= 1 << self.qps[i].log_sq);
             self.cons[i] = val;
