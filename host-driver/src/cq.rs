@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Completion queues.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use openrnic_spec::{CmdCq, CmdHeader, CmdOpcode, Cqe, DB_CQ, DbCq, WcOpcode, WcStatus};
 
@@ -327,9 +327,10 @@ impl<B: Bus> Core<B> {
         })
     }
 
-    /// Removes completions of an old life of a QP from its queues. The device writes none any more.
-    pub(crate) fn purge(&mut self, qpn: Qpn, cqns: [Cqn; 2]) -> Result<()> {
-        for cqn in cqns {
+    /// Removes completions of the old lives of QPs, which have been moved to RESET or destroyed, from their queues. The
+    /// device writes none any more. Each queue is gone through once, however many QPs there are.
+    pub(crate) fn purge(&mut self, qpns: &BTreeSet<u32>, cqns: &BTreeSet<Cqn>) -> Result<()> {
+        for &cqn in cqns {
             let Some(cq) = self.cqs.get_mut(&cqn) else { continue };
             let mut taken = false;
             for _ in 0..1u32 << cq.log_size {
@@ -339,7 +340,7 @@ impl<B: Bus> Core<B> {
                 }
                 taken = true;
             }
-            cq.kept.retain(|entry| entry.qpn() != qpn.0);
+            cq.kept.retain(|entry| !qpns.contains(&entry.qpn()));
             if taken {
                 self.cq_doorbell(cqn, false, false)?;
             }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Queue pairs: one, and in batches.
 
+use std::collections::BTreeSet;
+
 use openrnic_spec::{
     self as spec, CmdFlag, CmdOpcode, CmdQp, CmdStatus, DB_RQ, DB_SQ, DbQueue, MAX_RECORDS, QpAttrBit, QpState, QpType,
     RqWqe, SqWqe, WqeOpcode,
@@ -89,9 +91,9 @@ pub enum Numbering {
     /// Any numbers.
     #[default]
     Any,
-    /// One range; any numbers when the device finds no range with one new generation.
+    /// One range; any numbers when the device finds no free range, or none with one new generation.
     PreferRange,
-    /// One range, or the error NO_COMMON_GENERATION.
+    /// One range, or the error NO_COMMON_GENERATION or NO_RESOURCES.
     Range,
 }
 
@@ -457,7 +459,7 @@ fn create_numbered<B: Bus>(
         } else {
             qpns = (0..count).map(|i| Qpn(result.handle.wrapping_add(i))).collect();
         }
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for qpn in &qpns {
             if qpn.0 == 0 || qpn.0 >= 0xff_ffff || core.qps.contains_key(&qpn.0) || !seen.insert(qpn.0) {
                 return Err(Error::protocol(format!(
@@ -467,9 +469,11 @@ fn create_numbered<B: Bus>(
         }
         Ok(())
     });
+    // No free range, or none with a generation that is new to all of it: single places may still do.
+    let no_range = |e: &Error| matches!(e.status(), Some(CmdStatus::NoCommonGeneration | CmdStatus::NoResources));
     match result {
         Ok(result) => Ok((qpns, range || count == 1, result)),
-        Err(e) if e.status() == Some(CmdStatus::NoCommonGeneration) && batch.numbering == Numbering::PreferRange => {
+        Err(e) if batch.numbering == Numbering::PreferRange && no_range(&e) => {
             create_numbered(core, pd, count, init, &BatchInit::default(), record, shape, [sq, rq])
         }
         Err(e) => Err(e),
@@ -523,37 +527,20 @@ impl<B: Bus> Core<B> {
                 result.count
             )));
         }
+        let (mut reset, mut cqns) = (BTreeSet::new(), BTreeSet::new());
         for (i, qpn) in qpns.iter().enumerate() {
             let Some(record) = records.get(i).or(records.first()) else {
                 break;
             };
-            self.modified(*qpn, record)?;
-        }
-        Ok(result)
-    }
-
-    /// Follows a transition that the device has made.
-    fn modified(&mut self, qpn: Qpn, record: &spec::QpAttr) -> Result<()> {
-        let mask = QpAttrBit(record.mask());
-        let Some(qp) = self.qps.get_mut(&qpn.0) else {
-            return Ok(());
-        };
-        if mask.contains(QpAttrBit::PORT) {
-            qp.port = record.port();
-        }
-        if !mask.contains(QpAttrBit::STATE) {
-            return Ok(());
-        }
-        if let Ok(state) = QpState::try_from(record.qp_state()) {
-            qp.state = state;
-            if state == QpState::Reset {
-                qp.sq.clear();
-                qp.rq.clear();
-                let cqns = [qp.send_cq, qp.recv_cq];
-                self.purge(qpn, cqns)?;
+            let Some(qp) = self.qps.get_mut(&qpn.0) else { continue };
+            qp.modified(record);
+            if QpAttrBit(record.mask()).contains(QpAttrBit::STATE) && qp.state == QpState::Reset {
+                reset.insert(qpn.0);
+                cqns.extend([qp.send_cq, qp.recv_cq]);
             }
         }
-        Ok(())
+        self.purge(&reset, &cqns)?;
+        Ok(result)
     }
 
     fn destroy_qps(&mut self, qpns: &[Qpn], range: bool) -> Result<CmdResult> {
@@ -575,11 +562,15 @@ impl<B: Bus> Core<B> {
             .with_count(count & 0xff_ffff)
             .with_list_addr(if listed { buf.addr } else { 0 });
         let result = self.command_with(command.0, count, buf, |_, _, _| Ok(()))?;
+        let (mut gone, mut cqns) = (BTreeSet::new(), BTreeSet::new());
+        for qp in qpns.iter().filter_map(|qpn| self.qps.get(&qpn.0)) {
+            cqns.extend([qp.send_cq, qp.recv_cq]);
+        }
+        gone.extend(qpns.iter().map(|qpn| qpn.0));
+        self.purge(&gone, &cqns)?;
         for qpn in qpns {
-            let Some(qp) = self.qps.get(&qpn.0) else { continue };
-            let (cqns, key) = ([qp.send_cq, qp.recv_cq], qp.rings);
-            self.purge(*qpn, cqns)?;
-            self.qps.remove(&qpn.0);
+            let Some(qp) = self.qps.remove(&qpn.0) else { continue };
+            let key = qp.rings;
             let Some(rings) = self.rings.get_mut(&key) else {
                 continue;
             };
@@ -990,6 +981,24 @@ impl QpSw {
             Ok(())
         } else {
             Err(PostErrorKind::NoDataPath { qp_type: self.qp_type })
+        }
+    }
+
+    /// Follows a change that the device has made.
+    fn modified(&mut self, record: &spec::QpAttr) {
+        let mask = QpAttrBit(record.mask());
+        if mask.contains(QpAttrBit::PORT) {
+            self.port = record.port();
+        }
+        if !mask.contains(QpAttrBit::STATE) {
+            return;
+        }
+        if let Ok(state) = QpState::try_from(record.qp_state()) {
+            self.state = state;
+            if state == QpState::Reset {
+                self.sq.clear();
+                self.rq.clear();
+            }
         }
     }
 

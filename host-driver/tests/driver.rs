@@ -174,7 +174,7 @@ fn a_batch_is_one_command_and_falls_back_to_a_list() {
     assert_eq!(mock.with(|s| s.commands.len()), before + 1);
     assert!(mock.with(|s| s.qps.values().all(|q| q.state == QpState::Init)));
 
-    mock.with(|s| s.lies.no_common_generation = true);
+    mock.with(|s| s.lies.refuse_ranges = Some(CmdStatus::NoCommonGeneration));
     let strict = BatchInit {
         numbering: Numbering::Range,
         ..BatchInit::default()
@@ -223,6 +223,45 @@ fn a_batch_is_one_command_and_falls_back_to_a_list() {
     batch.destroy().unwrap();
     assert!(mock.with(|s| s.qps.is_empty()));
     assert!(matches!(list.qps()[0].post_recv(&[]), Err(Error::Stale { .. })));
+}
+
+#[test]
+fn a_range_is_a_wish_or_a_condition_whatever_refuses_it() {
+    let (mock, device) = open();
+    let (pd, _, init) = rc_init(&device);
+    let strict = BatchInit {
+        numbering: Numbering::Range,
+        align_log2: 4,
+    };
+    let wish = BatchInit {
+        numbering: Numbering::PreferRange,
+        ..strict
+    };
+    for status in [CmdStatus::NoCommonGeneration, CmdStatus::NoResources] {
+        mock.with(|s| s.lies.refuse_ranges = Some(status));
+        let before = mock.with(|s| s.commands.len());
+        let e = pd.create_qps(4, &init, &strict).err().unwrap();
+        assert_eq!(e.status(), Some(status));
+        assert_eq!(mock.with(|s| s.commands.len()), before + 1, "one attempt");
+        for install in [false, true] {
+            let list = if install {
+                pd.install_qps(4, &init, &wish, &init_attr(), INIT_MASK).unwrap()
+            } else {
+                pd.create_qps(4, &init, &wish).unwrap()
+            };
+            assert!(!list.is_range());
+            let sent = mock.with(|s| CmdQp(*s.commands.last().unwrap()));
+            assert_eq!((sent.flags(), sent.align_log2()), (0, 0), "a list has no alignment");
+            assert_ne!(sent.list_addr(), 0);
+            list.destroy().unwrap();
+        }
+        // Other refusals are not answered by trying again.
+        mock.with(|s| s.lies.refuse_ranges = Some(CmdStatus::BadHandle));
+        let before = mock.with(|s| s.commands.len());
+        assert!(pd.create_qps(4, &init, &wish).is_err());
+        assert_eq!(mock.with(|s| s.commands.len()), before + 1);
+    }
+    assert!(mock.with(|s| s.qps.is_empty()));
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub struct Lies {
     pub never_ready: bool,
     /// Commands are taken and never completed.
     pub mute: bool,
-    pub no_common_generation: bool,
+    pub refuse_ranges: Option<CmdStatus>,
     /// Replaces the bytes of the next completions (but for the phase).
     pub completions: VecDeque<[u8; 32]>,
     /// Completes in reverse order, this many at a time.
@@ -310,8 +310,10 @@ impl State {
                 ok
             }
             CmdOpcode::CreateQp | CmdOpcode::InstallQp => {
-                if self.lies.no_common_generation && command.flags() & CmdFlag::CONTIGUOUS.0 as u8 != 0 {
-                    return fail(CmdStatus::NoCommonGeneration);
+                if let Some(status) = self.lies.refuse_ranges
+                    && command.flags() & CmdFlag::CONTIGUOUS.0 as u8 != 0
+                {
+                    return fail(status);
                 }
                 let n = command.count();
                 let first = self.next_generation << 10 | 2;
