@@ -169,9 +169,24 @@ impl Pair {
             ..WorldParams::default()
         })?
         .shared();
-        let end = |n: usize| -> Result<End, Fail> {
-            End::set_up(Device::open(NicBus::new(&world, n)?, params.open.clone())?, n)
-        };
+        Self::opened(world, params.open)
+    }
+
+    /// Brings both devices of a world up.
+    ///
+    /// # Errors
+    /// As world and driver say.
+    pub fn in_world(world: SharedWorld) -> Result<Self, Fail> {
+        Self::opened(world, OpenParams::default())
+    }
+
+    /// As [`in_world`](Self::in_world), with the driver's settings.
+    ///
+    /// # Errors
+    /// As world and driver say.
+    pub fn opened(world: SharedWorld, params: OpenParams) -> Result<Self, Fail> {
+        let end =
+            |n: usize| -> Result<End, Fail> { End::set_up(Device::open(NicBus::new(&world, n)?, params.clone())?, n) };
         let ends = [end(0)?, end(1)?];
         Ok(Self { world, ends })
     }

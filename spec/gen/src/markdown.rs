@@ -355,15 +355,16 @@ fn constants(spec: &Spec) -> String {
 fn budgets(spec: &Spec) -> String {
     let mut page = Page::new(
         "Budgets",
-        "Bounds that the benches measure against; a miss makes the bench fail.",
+        "Bounds that the benches measure against; a miss makes the bench fail, but for those that bind later.",
     );
     page.0.push('\n');
-    page.header(&["Budget", "Bound", "Measured how"]);
+    page.header(&["Budget", "Bound", "Binds", "Measured how"]);
     for b in &spec.budgets {
         let comparison = if b.comparison == "<=" { "≤" } else { "≥" };
         page.row(&[
             code(&b.name),
             format!("{comparison} {} {}", b.value, escape(&b.unit)),
+            if b.later { "later" } else { "now" }.to_owned(),
             escape(&b.measured),
         ]);
     }

@@ -426,6 +426,9 @@ pub struct Budget {
     pub unit: String,
     pub comparison: String,
     pub measured: String,
+    /// A miss is told and does not fail the bench yet.
+    #[serde(default)]
+    pub later: bool,
 }
 
 /// What a command reads.

@@ -478,8 +478,8 @@ fn budgets(out: &mut Out, spec: &Spec) {
     for b in &spec.budgets {
         let comparison = if b.comparison == "<=" { "AtMost" } else { "AtLeast" };
         out.line(format!(
-            "    Budget {{ name: {:?}, value: {:?}, unit: {:?}, comparison: Comparison::{comparison}, measured: {:?} }},",
-            b.name, b.value, b.unit, b.measured
+            "    Budget {{ name: {:?}, value: {:?}, unit: {:?}, comparison: Comparison::{comparison}, measured: {:?}, later: {} }},",
+            b.name, b.value, b.unit, b.measured, b.later
         ));
     }
     out.line("];");

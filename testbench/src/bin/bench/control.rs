@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control plane: batches, one MODIFY, CREATE one by one.
+//! The control plane command by command: one MODIFY, CREATE one by one. Batches: `sweep`.
 
 use anyhow::{Context, anyhow, ensure};
 use openrnic_driver::bus::Bus;
-use openrnic_driver::spec::{CmdOpcode, CmdQp, QpState, QpType};
-use openrnic_driver::{BatchInit, CqInit, Device, OpenParams, QpAttr, attr};
+use openrnic_driver::spec::{CmdOpcode, CmdQp, QpType};
+use openrnic_driver::{CqInit, Device, OpenParams};
 use openrnic_sim::model::NicSpec;
 use openrnic_sim::pcie::HostParams;
 use openrnic_sim::{NicBus, World, WorldParams};
@@ -16,7 +16,8 @@ use openrnic_testbench::qp_pair::{self, ATTR};
 use crate::report::{Limit, Report};
 
 const LOG_TABLE: u32 = 10;
-const SIZES: [u32; 3] = [64, 256, 1000];
+/// log2 of the table of all whole NICs but that whose speed is measured, so that few models have to be built.
+pub const LOG_LARGE: u32 = 14;
 const WIDTHS: [u32; 2] = [64, 512];
 
 /// Two NICs whose hosts answer at once.
@@ -29,52 +30,15 @@ pub fn ideal(data_width: usize, log_qp: u32) -> anyhow::Result<Pair> {
     .map_err(|e| anyhow!("two NICs of {data_width} bits: {e}"))
 }
 
-/// Uniform batches over contiguous ranges: command decoded → completion handed over, as the device measures it. The read
-/// of the attribute record is in it.
-pub fn batches(report: &mut Report) -> anyhow::Result<()> {
-    let per_qp = Limit::budget("uniform_batch_per_qp")?.value();
-    let fixed = Limit::budget("uniform_batch_fixed")?.value();
-    let search = f64::from(1u32 << LOG_TABLE) / Limit::budget("batch_table_divisor")?.value();
-    for width in WIDTHS {
-        let pair = ideal(width as usize, LOG_TABLE)?;
-        let end = &pair.ends[0];
-        for n in SIZES {
-            let limit = Limit::at_most(per_qp * f64::from(n) + fixed + search);
-            let mut row = |what: &str, cycles: u32| {
-                report.measured(
-                    format!("{what} of {n} QPs, {width} bits"),
-                    f64::from(cycles),
-                    "cycles",
-                    limit,
-                );
-            };
-            let init = QpAttr {
-                qp_state: QpState::Init,
-                ..QpAttr::default()
-            };
-            let made = end.pd.create_qps(n, &end.qp_init(), &BatchInit::range())?;
-            ensure!(made.is_range(), "CREATE of {n} QPs found no range");
-            row("CREATE", made.created().exec_cycles);
-            row("MODIFY", made.modify(&init, attr::INIT_MASK)?.exec_cycles);
-            row("DESTROY", made.destroy()?.exec_cycles);
-            let made = end
-                .pd
-                .install_qps(n, &end.qp_init(), &BatchInit::range(), &init, attr::INIT_MASK)?;
-            ensure!(made.is_range(), "INSTALL of {n} QPs found no range");
-            row("INSTALL", made.created().exec_cycles);
-            made.destroy()?;
-        }
-    }
-    for width in WIDTHS {
-        one_modify(report, width)?;
-    }
-    Ok(())
+/// One MODIFY at both widths.
+pub fn one_modify(report: &mut Report) -> anyhow::Result<()> {
+    WIDTHS.into_iter().try_for_each(|width| modify(report, width))
 }
 
 /// One MODIFY on the bench of the QP engine, from the acceptance of the command to the change of the context. The cycles in
 /// which the host sends the attribute record (its beats, one a cycle from the cycle after the request on) count apart, as those of
 /// lists and records of batches do.
-fn one_modify(report: &mut Report, width: u32) -> anyhow::Result<()> {
+fn modify(report: &mut Report, width: u32) -> anyhow::Result<()> {
     let mut pair = qp_pair::Pair::wide(width, LOG_TABLE, 10);
     let made = pair.create(1);
     let qpn = *made.first().context("one QP")?;
@@ -111,8 +75,8 @@ pub fn one_by_one(report: &mut Report) -> anyhow::Result<()> {
     const COMMANDS: u32 = 1024;
     for (width, budget) in [(64, "create_one_64"), (512, "create_one_512")] {
         let mut nic = NicSpec::new(width);
-        // Two indices of a table are reserved: 1024 QPs need the next larger one.
-        nic.params.push(("QpIdxW".to_owned(), (LOG_TABLE + 1).to_string()));
+        // The device of the sweep: two indices of a table are reserved, 1024 QPs need more than a table of that many.
+        nic.params.push(("QpIdxW".to_owned(), LOG_LARGE.to_string()));
         let world = World::new(&WorldParams {
             nics: 1,
             nic,
@@ -121,7 +85,7 @@ pub fn one_by_one(report: &mut Report) -> anyhow::Result<()> {
         })?
         .shared();
         let params = OpenParams {
-            log_cmd_ring: LOG_TABLE + 1,
+            log_cmd_ring: COMMANDS.ilog2(),
             ..OpenParams::default()
         };
         let device = Device::open(NicBus::new(&world, 0)?, params)?;

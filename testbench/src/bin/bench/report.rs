@@ -13,6 +13,8 @@ use serde_json::json;
 pub struct Limit {
     value: f64,
     comparison: Comparison,
+    /// It does not bind yet.
+    later: bool,
 }
 
 impl Limit {
@@ -21,6 +23,7 @@ impl Limit {
         Self {
             value,
             comparison: Comparison::AtMost,
+            later: false,
         }
     }
 
@@ -30,6 +33,7 @@ impl Limit {
         Ok(Self {
             value: budget.value,
             comparison: budget.comparison,
+            later: budget.later,
         })
     }
 
@@ -56,14 +60,35 @@ struct Figure {
 }
 
 impl Figure {
+    /// Whether a limit that binds is kept.
     fn met(&self) -> Option<bool> {
         match (self.value, self.limit) {
             _ if self.failed => Some(false),
-            (Some(value), Some(limit)) => Some(limit.holds(value)),
-            (Some(_), None) => None,
+            (Some(value), Some(limit)) if !limit.later => Some(limit.holds(value)),
+            (Some(_), _) => None,
             (None, _) => Some(false),
         }
     }
+
+    /// Whether a limit that does not bind yet would be kept.
+    fn later(&self) -> Option<bool> {
+        let limit = self.limit.filter(|l| l.later)?;
+        self.value.map(|value| limit.holds(value))
+    }
+}
+
+/// A figure as text.
+pub struct Row {
+    /// What was measured.
+    pub name: String,
+    /// The figure.
+    pub value: String,
+    /// Its unit.
+    pub unit: String,
+    /// The limit, if there is one.
+    pub limit: String,
+    /// Whether it is kept.
+    pub met: &'static str,
 }
 
 /// All figures so far.
@@ -127,31 +152,49 @@ impl Report {
         missed.map(|f| f.name.as_str()).collect()
     }
 
+    /// The figures as text.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        self.figures.iter().map(|f| Row {
+            name: f.name.clone(),
+            value: f.value.map_or_else(|| "failed".to_owned(), number),
+            unit: f.unit.clone(),
+            limit: f
+                .limit
+                .map_or_else(String::new, |l| format!("{} {}", l.comparison, number(l.value))),
+            met: match (f.met(), f.later()) {
+                (Some(true), _) => "yes",
+                (Some(false), _) => "NO",
+                (None, Some(true)) => "yes (binds later)",
+                (None, Some(false)) => "no (binds later)",
+                (None, None) => "",
+            },
+        })
+    }
+
     /// The table for people.
     pub fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
         table.set_header(["name", "value", "unit", "budget", "met"]);
-        for figure in &self.figures {
+        for row in self.rows() {
             let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
-            let limit = figure.limit.map(|l| format!("{} {}", l.comparison, number(l.value)));
-            let met = match figure.met() {
-                Some(true) => Cell::new("yes"),
-                Some(false) => Cell::new("NO").add_attribute(Attribute::Bold),
-                None => Cell::new(""),
-            };
+            let met = Cell::new(row.met);
             table.add_row([
-                Cell::new(&figure.name),
-                right(figure.value.map_or_else(|| "failed".to_owned(), number)),
-                Cell::new(&figure.unit),
-                right(limit.unwrap_or_default()),
-                met,
+                Cell::new(&row.name),
+                right(row.value),
+                Cell::new(&row.unit),
+                right(row.limit),
+                if row.met == "NO" {
+                    met.add_attribute(Attribute::Bold)
+                } else {
+                    met
+                },
             ]);
         }
         table
     }
 
-    /// Writes the list of figures; `budget` and `met` are null where there is no limit.
+    /// Writes the list of figures; `budget`, `met` and `met_later` are null where there is no such limit.
     pub fn write(&self, path: &str) -> anyhow::Result<()> {
         let list: Vec<_> = self
             .figures
@@ -163,6 +206,7 @@ impl Report {
                     "unit": f.unit,
                     "budget": f.limit.map(Limit::value),
                     "met": f.met(),
+                    "met_later": f.later(),
                 })
             })
             .collect();
@@ -175,7 +219,7 @@ impl Report {
 }
 
 /// Whole numbers as such, others with the digits that matter.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     if value.fract() == 0.0 {
         return format!("{value}");
     }

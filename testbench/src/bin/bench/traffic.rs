@@ -8,7 +8,7 @@ use openrnic_sim::NicBus;
 use openrnic_sim::wire::FRAME_OVERHEAD;
 use openrnic_testbench::e2e::{Pair, all_access};
 
-use crate::control::ideal;
+use crate::control::{LOG_LARGE, ideal};
 use crate::report::Report;
 
 /// Bytes of a large WRITE.
@@ -17,7 +17,7 @@ pub const WRITE_BYTES: u32 = 64 << 10;
 const DEPTH: u64 = 8;
 const MTU: usize = 1024;
 /// Ethernet, IPv4, UDP, BTH, ICRC.
-const HEADERS: usize = 14 + 20 + 8 + 12 + 4;
+pub const HEADERS: usize = 14 + 20 + 8 + 12 + 4;
 const RETH: usize = 16;
 const AETH: usize = 4;
 
@@ -37,8 +37,13 @@ pub struct Flow<'a> {
 impl<'a> Flow<'a> {
     /// Connects a pair of QPs and fills the send queue.
     pub fn new(pair: &'a Pair, from: usize, bytes: u32) -> anyhow::Result<Self> {
+        Self::with_mtu(pair, from, bytes, Mtu::Mtu1024)
+    }
+
+    /// As [`new`](Self::new), with packets of another size.
+    pub fn with_mtu(pair: &'a Pair, from: usize, bytes: u32, mtu: Mtu) -> anyhow::Result<Self> {
         let fail = |e: Box<dyn std::error::Error>| anyhow!("setting up WRITEs: {e}");
-        let [a, b] = pair.connected(Mtu::Mtu1024, [100, 200]).map_err(fail)?;
+        let [a, b] = pair.connected(mtu, [100, 200]).map_err(fail)?;
         let region = |end: usize, fill: u8| pair.ends[end].region(bytes as usize, all_access(), |i| i as u8 ^ fill);
         let mut flow = Self {
             pair,
@@ -85,7 +90,7 @@ impl<'a> Flow<'a> {
 /// For information: the budgets of the data path are those of a later slice.
 pub fn traffic(report: &mut Report) -> anyhow::Result<()> {
     for width in [64, 512] {
-        let pair = ideal(width, 10)?;
+        let pair = ideal(width, LOG_LARGE)?;
         let lanes = width as f64 / 8.0;
         let one_way = bytes_per_cycle(&pair, &[0], WRITE_BYTES, 16)?;
         report.info(
