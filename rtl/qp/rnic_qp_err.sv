@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hardware errors and "send queue drained" reports: kept per source and QP, applied while no command is under way.
 // Contract: reports are never refused or lost: each stands in a table of its source (a place per QP), and its index in a short queue;
-// when the queue overflows the whole table is searched. While run_i is high one QP is handled every fourth cycle (a little
+// when the queue overflows the table is searched: one cycle for 64 QPs of which none was reported. While run_i is high one QP is handled every fourth cycle (a little
 // later when its sources are reporting just then): its state goes to ERR (to SQE for a UC or UD send error in RTS), or its draining
 // mark falls; what belongs to an earlier life is dropped. quiet_o: nothing is kept (run_i falls only while it is high).
 // SQ_DRAINED is offered on eqe_* until taken; the next QP waits for it. clear_*: forgets (walk after reset).
@@ -42,6 +42,9 @@ module rnic_qp_err
   localparam int unsigned Depth = 1 << QpIdxW;
   localparam int unsigned NumSrc = NumErr + 1;     // the last one: drained
   localparam int unsigned QueueDepth = 16;
+  localparam int unsigned LowW = (QpIdxW > 6) ? 6 : QpIdxW;
+  localparam int unsigned NumWord = 1 << (QpIdxW - LowW);
+  localparam int unsigned WordW = (NumWord > 1) ? $clog2(NumWord) : 1;
 
   typedef struct packed {
     logic   to_sqe;
@@ -57,10 +60,15 @@ module rnic_qp_err
   state_e state_q;
 
   logic [QpIdxW-1:0] idx_q, scan_idx_q, pick_idx;
-  logic scan_q, pick, from_queue;
+  logic scan_q, pick, from_queue, word_done, skip;
+  logic [NumWord-1:0] dirty_q;                     // of these 64 QPs some were reported since the search last went through them
   logic [NumSrc-1:0] src_valid, in_queue, overflow, erase_q, erase, take;
   logic [NumSrc-1:0][QpIdxW-1:0] src_idx, queue_idx;
   report_t [NumSrc-1:0] src_report, report;
+
+  function automatic logic [WordW-1:0] word_of(logic [QpIdxW-1:0] i);
+    return WordW'(i >> LowW);
+  endfunction
 
   always_comb begin
     for (int unsigned s = 0; s < NumErr; s++) begin
@@ -113,7 +121,13 @@ module rnic_qp_err
       end
     if (!pick) take = '0;
   end
-  assign pick      = run_i && state_q == ST_PICK && !eqe_valid_o && (in_queue != '0 || scan_q);
+`ifdef RNIC_CUT_QP_ERR_SKIP
+  assign skip      = 1'b0;
+`else
+  assign skip      = scan_q && in_queue == '0 && !dirty_q[word_of(scan_idx_q)];
+`endif
+  assign pick      = run_i && state_q == ST_PICK && !eqe_valid_o && (in_queue != '0 || (scan_q && !skip));
+  assign word_done = pick && !from_queue && scan_idx_q[LowW-1:0] == '1;
   assign own_re_o  = pick;
   assign own_idx_o = pick_idx;
   assign quiet_o   = in_queue == '0 && !scan_q && state_q == ST_PICK;
@@ -179,6 +193,7 @@ module rnic_qp_err
       state_q     <= ST_PICK;
       scan_q      <= 1'b0;
       eqe_valid_o <= 1'b0;
+      dirty_q     <= '0;
     end else begin
       if (eqe_ready_i) eqe_valid_o <= 1'b0;
       if (we_o && hot_o.state == QP_STATE_SQD && own_notify_i) eqe_valid_o <= 1'b1;
@@ -192,7 +207,13 @@ module rnic_qp_err
       if (pick && !from_queue) begin
         scan_idx_q <= scan_idx_q + QpIdxW'(1);
         if (scan_idx_q == '1) scan_q <= 1'b0;
+      end else if (skip) begin
+        scan_idx_q <= (scan_idx_q | QpIdxW'((1 << LowW) - 1)) + QpIdxW'(1);
+        if (&(scan_idx_q | QpIdxW'((1 << LowW) - 1))) scan_q <= 1'b0;
       end
+      // What is reported in the cycle in which a word is left was not seen in it: sets win.
+      if (word_done) dirty_q[word_of(scan_idx_q)] <= 1'b0;
+      for (int unsigned s = 0; s < NumSrc; s++) if (src_valid[s]) dirty_q[word_of(src_idx[s])] <= 1'b1;
       if (overflow != '0) begin
         scan_q     <= 1'b1;
         scan_idx_q <= '0;
