@@ -9,7 +9,7 @@ TOOLS := .tools/tools.stamp
 NEXTEST := .tools/nextest.stamp
 MDBOOK := .tools/mdbook.stamp
 
-.PHONY: help setup demo test lint fmt bench cuts synth waves gen drawings book clean distclean
+.PHONY: help setup demo test lint fmt bench cuts synth waves gen drawings book formal clean distclean
 
 help: ## list the targets
 	@echo "OpenRNIC: make <target>"
@@ -56,6 +56,9 @@ bench: $(TOOLS) ## measure speed and budgets, out/bench.json; fails on a miss
 
 cuts: $(TOOLS) ## take each RTL feature out and expect its test to fail (slow); ARGS=switches, targets or tests
 	cargo run -p openrnic-testbench --bin cuts -- $(ARGS)
+
+formal: $(TOOLS) ## prove the properties of formal/, with seeded bugs that must be found; ARGS=--all or names
+	.tools/venv/bin/python scripts/formal.py $(ARGS)
 
 synth: $(TOOLS) ## LUT4, FF and block RAM of each block on the ECP5, out/synth/report.json
 	.tools/venv/bin/python scripts/synth.py $(ARGS)

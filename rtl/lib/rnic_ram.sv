@@ -19,7 +19,9 @@ module rnic_ram #(
   logic [Width-1:0] mem[Depth];
   logic [Width-1:0] rdata_q;
 
+`ifndef FORMAL_ANY_TABLE
   initial for (int unsigned i = 0; i < Depth; i++) mem[i] = '0;
+`endif
 
   always_ff @(posedge clk_i) if (we_i) mem[waddr_i] <= wdata_i;
 

@@ -252,4 +252,8 @@ module rnic_qp
       .walk_start_o(walk_start), .walk_done_i(walk_done), .walk_count_i(walk_count), .walk_next_i(walk_next),
       .ref_valid_o, .ref_o, .drain_req_o, .drain_ack_i, .cnt_o
   );
+
+`ifdef FORMAL
+`include "rnic_qp.svh"
+`endif
 endmodule

@@ -189,4 +189,8 @@ module rnic_qp_alloc #(
       if (put_valid_i) a_not_reserved : assert (put_idx_i > QpIdxW'(1));
     end
   end
+
+`ifdef FORMAL
+`include "rnic_qp_alloc.svh"
+`endif
 endmodule

@@ -423,7 +423,7 @@ module rnic_qp_batch
       ST_FETCH:
       if (fetch_idle_i) begin
         state_q <= is_install ? ST_GATE : ST_PASS1;
-        if (is_install) begin
+        if (is_install && !fail) begin
           s1_valid_q <= 1'b1;
           s1_last_q  <= 1'b1;
           s1_k_q     <= '0;
@@ -504,6 +504,9 @@ module rnic_qp_batch
 
     if (rst_i) begin
       state_q     <= ST_INIT;
+`ifdef FORMAL_ANY_TABLE
+      state_q     <= ST_IDLE;
+`endif
       cmd_q.opcode <= '0;
       k_q         <= '0;
       qpn_q       <= '0;
@@ -524,4 +527,8 @@ module rnic_qp_batch
       if (write && is_create) a_pass2_free : assert (!own_hot_i.valid);
     end
   end
+
+`ifdef FORMAL
+`include "rnic_qp_batch.svh"
+`endif
 endmodule
