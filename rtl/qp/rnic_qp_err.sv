@@ -220,4 +220,8 @@ module rnic_qp_err
       end
     end
   end
+
+`ifdef FORMAL
+`include "rnic_qp_err.svh"
+`endif
 endmodule
