@@ -71,6 +71,7 @@ rtl/recv/rnic_resp_tx.sv
 rtl/recv/rnic_responder.sv
 rtl/recv/rnic_rq_fetch.sv
 rtl/recv/rnic_scatter.sv
+rtl/recv/rnic_srq.sv
 rtl/wire/rnic_icrc.sv
 rtl/wire/rnic_ram_fifo.sv
 rtl/wire/rnic_rx_align.sv

@@ -300,15 +300,26 @@ impl<B: Bus> Core<B> {
         let Some(qp) = self.qps.get_mut(&qpn.0) else {
             return Err(bad(format!("a completion of QP {qpn}, which does not exist")));
         };
-        let queue = if is_recv { &mut qp.rq } else { &mut qp.sq };
-        let name = if is_recv { "receive" } else { "send" };
-        let Some(wr_id) = queue.complete(entry.wqe_index(), is_recv) else {
-            return Err(bad(format!(
-                "QP {qpn} completes {name} WQE {}, but {} are outstanding from {} on",
-                entry.wqe_index(),
-                queue.outstanding(),
-                queue.oldest()
-            )));
+        let shared = qp.srq.filter(|_| is_recv);
+        let wr_id = if let Some(srqn) = shared {
+            let wr_id = self.srqs.get_mut(&srqn).and_then(|srq| srq.complete(entry.wqe_index()));
+            wr_id.ok_or_else(|| {
+                bad(format!(
+                    "QP {qpn} completes slot {} of shared receive queue {srqn}, which holds no work request",
+                    entry.wqe_index()
+                ))
+            })?
+        } else {
+            let queue = if is_recv { &mut qp.rq } else { &mut qp.sq };
+            let name = if is_recv { "receive" } else { "send" };
+            queue.complete(entry.wqe_index(), is_recv).ok_or_else(|| {
+                bad(format!(
+                    "QP {qpn} completes {name} WQE {}, but {} are outstanding from {} on",
+                    entry.wqe_index(),
+                    queue.outstanding(),
+                    queue.oldest()
+                ))
+            })?
         };
         let imm = u32::from_be_bytes(entry.imm().to_le_bytes());
         Ok(WorkCompletion {
@@ -339,6 +350,14 @@ impl<B: Bus> Core<B> {
                     None => break,
                 }
                 taken = true;
+            }
+            // What a shared receive queue had given to these QPs is free again.
+            for entry in &cq.kept {
+                let gone = qpns.contains(&entry.qpn()) && entry.opcode() >= u8::from(WcOpcode::Recv);
+                let srq = self.qps.get(&entry.qpn()).filter(|_| gone).and_then(|qp| qp.srq);
+                if let Some(srq) = srq.and_then(|srqn| self.srqs.get_mut(&srqn)) {
+                    srq.complete(entry.wqe_index());
+                }
             }
             cq.kept.retain(|entry| !qpns.contains(&entry.qpn()));
             if taken {

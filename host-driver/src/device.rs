@@ -2,7 +2,7 @@
 //! The device: bring-up, commands, events, port configuration.
 
 use std::cell::{RefCell, RefMut};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use openrnic_spec::{
@@ -20,7 +20,8 @@ use crate::pci::{self, PciInfo};
 use crate::pd::ProtectionDomain;
 use crate::qp::{QpSw, RingMem};
 use crate::regs::{DeviceCaps, FoundBlock, RegMap};
-use crate::types::{Cqn, Gid, PdHandle};
+use crate::srq::{SrqState, XrcDomain};
+use crate::types::{Cqn, Gid, PdHandle, Srqn, XrcdHandle};
 
 /// How to bring a device up.
 #[derive(Debug, Clone)]
@@ -95,12 +96,14 @@ pub(crate) struct Core<B> {
     pub(crate) pds: BTreeMap<PdHandle, ()>,
     pub(crate) mrs: BTreeMap<u32, MrState>,
     pub(crate) cqs: BTreeMap<Cqn, CqState>,
+    pub(crate) srqs: BTreeMap<Srqn, SrqState>,
+    pub(crate) xrcds: BTreeSet<XrcdHandle>,
     pub(crate) qps: BTreeMap<u32, QpSw>,
     pub(crate) rings: BTreeMap<u64, RingMem>,
     pub(crate) next_ring: u64,
     pub(crate) neighbours: BTreeMap<Gid, [u8; 6]>,
     /// Buffers that a command without completion may still write: freed by reset only.
-    quarantine: Vec<DmaBuf>,
+    pub(crate) quarantine: Vec<DmaBuf>,
 }
 
 /// A handle to the device. Clones are handles to the same device.
@@ -250,6 +253,8 @@ impl<B: Bus> Core<B> {
                 .into_values()
                 .flat_map(|rings| rings.bufs),
         );
+        buffers.extend(std::mem::take(&mut self.srqs).into_values().map(|srq| srq.ring));
+        self.xrcds.clear();
         self.qps.clear();
         self.pds.clear();
         self.async_events.clear();
@@ -466,6 +471,8 @@ impl<B: Bus> Device<B> {
             pds: BTreeMap::new(),
             mrs: BTreeMap::new(),
             cqs: BTreeMap::new(),
+            srqs: BTreeMap::new(),
+            xrcds: BTreeSet::new(),
             qps: BTreeMap::new(),
             rings: BTreeMap::new(),
             next_ring: 0,
@@ -763,6 +770,14 @@ impl<B: Bus> Device<B> {
     /// Those of commands; [`Error::Invalid`] for impossible parameters.
     pub fn create_cq(&self, init: &CqInit) -> Result<CompletionQueue<B>> {
         CompletionQueue::create(self, init)
+    }
+
+    /// Allocates an XRC domain.
+    ///
+    /// # Errors
+    /// Those of commands.
+    pub fn alloc_xrcd(&self) -> Result<XrcDomain<B>> {
+        XrcDomain::create(self)
     }
 }
 

@@ -275,6 +275,12 @@ pub enum PostErrorKind {
         /// The type.
         qp_type: openrnic_spec::QpType,
     },
+    /// The QP receives from a shared receive queue (EINVAL).
+    #[error("the QP receives from shared receive queue {srq}: post there")]
+    SharedQueue {
+        /// The queue.
+        srq: crate::types::Srqn,
+    },
     /// The state of the QP does not allow to post (EINVAL).
     #[error("the QP is in state {state}")]
     BadState {

@@ -14,7 +14,7 @@ use crate::types::Cqn;
 pub struct AsyncEvent {
     /// What happened.
     pub event: EventType,
-    /// QPN, CQ number or port that it happened to.
+    /// QPN, CQ number, SRQ number or port that it happened to.
     pub number: u32,
     /// Device clock cycle.
     pub timestamp: u64,

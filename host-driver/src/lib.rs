@@ -38,6 +38,7 @@ mod qp;
 mod qp_list;
 mod regs;
 mod ring;
+mod srq;
 mod types;
 mod wr;
 
@@ -55,5 +56,6 @@ pub use pd::ProtectionDomain;
 pub use qp::{BatchInit, Numbering, QpBatch, QpCap, QpInit, QpQuery, QueuePair};
 pub use qp_list::QpFilter;
 pub use regs::{DeviceCaps, FoundBlock};
-pub use types::{Cqn, Gid, Iova, LKey, PdHandle, Psn, Qpn, RKey};
+pub use srq::{SharedReceiveQueue, SrqAttr, SrqInit, XrcDomain};
+pub use types::{Cqn, Gid, Iova, LKey, PdHandle, Psn, Qpn, RKey, Srqn, XrcdHandle};
 pub use wr::{RecvWr, SendWr, Sge, WorkCompletion};

@@ -8,6 +8,7 @@ use crate::device::{Device, lock};
 use crate::error::Result;
 use crate::mr::{MemoryRegion, MrInit};
 use crate::qp::{BatchInit, QpBatch, QpInit, QueuePair};
+use crate::srq::{SharedReceiveQueue, SrqInit};
 use crate::types::PdHandle;
 
 /// A protection domain: queue pairs reach the memory regions of their own domain only.
@@ -43,6 +44,14 @@ impl<B: Bus> ProtectionDomain<B> {
     /// Those of commands and of the allocator; [`crate::Error::Invalid`] for impossible parameters.
     pub fn register(&self, init: &MrInit) -> Result<MemoryRegion<B>> {
         MemoryRegion::register(self, init)
+    }
+
+    /// Creates a shared receive queue. The keys of its work requests are those of this domain.
+    ///
+    /// # Errors
+    /// Those of commands and of the allocator; [`crate::Error::Invalid`] for impossible parameters.
+    pub fn create_srq(&self, init: &SrqInit) -> Result<SharedReceiveQueue<B>> {
+        SharedReceiveQueue::create(self, init)
     }
 
     /// Creates one queue pair, in state RESET.

@@ -16,13 +16,13 @@ use crate::device::{Core, Device, lock};
 use crate::error::{Doing, Error, PostError, PostErrorKind, Result};
 use crate::pd::ProtectionDomain;
 use crate::ring::WorkQueue;
-use crate::types::{Cqn, Qpn};
+use crate::types::{Cqn, Qpn, Srqn, XrcdHandle};
 use crate::wr::{RecvWr, SendWr, Sge};
 
 /// Bytes of a send WQE before its SGEs.
 const SQ_HEADER: usize = 32;
 /// Bytes of a receive WQE before its SGEs.
-const RQ_HEADER: usize = 16;
+pub(crate) const RQ_HEADER: usize = 16;
 
 /// Sizes of a queue pair, as ibv_qp_cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +60,10 @@ pub struct QpInit {
     pub send_cq: Cqn,
     /// Where receives complete.
     pub recv_cq: Cqn,
+    /// Where receives come from instead of a receive queue; `max_recv_wr` and `max_recv_sge` mean nothing then.
+    pub srq: Option<Srqn>,
+    /// XRC_TGT: the domain that it belongs to, instead of the protection domain.
+    pub xrcd: Option<XrcdHandle>,
     /// Sizes wanted; those made may be larger ([`QueuePair::cap`]).
     pub cap: QpCap,
     /// Every send completes with a completion, signaled or not.
@@ -77,6 +81,8 @@ impl QpInit {
             qp_type,
             send_cq: cq.cqn(),
             recv_cq: cq.cqn(),
+            srq: None,
+            xrcd: None,
             cap: QpCap::default(),
             sq_sig_all: false,
             uar: 0,
@@ -129,6 +135,7 @@ pub(crate) struct QpSw {
     port: u8,
     send_cq: Cqn,
     recv_cq: Cqn,
+    pub(crate) srq: Option<Srqn>,
     uar: u8,
     cap: QpCap,
     rings: u64,
@@ -200,7 +207,11 @@ struct Shape {
 
 impl Shape {
     /// Rounds the sizes up to what rings can have.
-    fn of(cap: &QpCap, caps: &crate::regs::DeviceCaps) -> Result<Self> {
+    fn of(init: &QpInit, caps: &crate::regs::DeviceCaps) -> Result<Self> {
+        let mut cap = init.cap;
+        if init.srq.is_some() {
+            (cap.max_recv_wr, cap.max_recv_sge) = (0, 0);
+        }
         for (what, value, max) in [
             ("max_send_wr", cap.max_send_wr, caps.max_qp_wr()),
             ("max_recv_wr", cap.max_recv_wr, caps.max_qp_wr()),
@@ -237,9 +248,13 @@ impl Shape {
             log_rq_stride,
             cap: QpCap {
                 max_send_wr: 1 << log_sq,
-                max_recv_wr: 1 << log_rq,
+                max_recv_wr: if init.srq.is_some() { 0 } else { 1 << log_rq },
                 max_send_sge: (sq_room / 16).min(caps.max_sge),
-                max_recv_sge: (rq_room / 16).min(caps.max_sge),
+                max_recv_sge: if init.srq.is_some() {
+                    0
+                } else {
+                    (rq_room / 16).min(caps.max_sge)
+                },
                 max_inline_data: sq_room.min(caps.max_inline),
             },
         })
@@ -287,7 +302,7 @@ pub(crate) fn create_batch<B: Bus>(
     if init.qpn.is_some() && count != 1 {
         return Err(Error::invalid("a requested QPN goes with one QP, not with a batch"));
     }
-    let shape = Shape::of(&init.cap, &core.info.caps)?;
+    let shape = Shape::of(init, &core.info.caps)?;
     for cqn in [init.send_cq, init.recv_cq] {
         if !core.cqs.contains_key(&cqn) {
             return Err(Error::Stale {
@@ -295,55 +310,66 @@ pub(crate) fn create_batch<B: Bus>(
             });
         }
     }
+    if let Some(srq) = init.srq
+        && !core.srqs.contains_key(&srq)
+    {
+        return Err(Error::Stale {
+            what: format!("shared receive queue {srq}"),
+        });
+    }
+    if let Some(xrcd) = init.xrcd
+        && !core.xrcds.contains(&xrcd)
+    {
+        return Err(Error::Stale {
+            what: format!("XRC domain {xrcd}"),
+        });
+    }
+    if init.xrcd.is_some() != (init.qp_type == QpType::XrcTgt) {
+        return Err(Error::invalid(
+            "an XRC domain goes with QPs of type XRC_TGT, which need one, and with no others",
+        ));
+    }
     let n = count as usize;
     let sq = core
         .bus
         .dma_alloc(n * shape.sq_pitch(), 64)
         .doing("allocating send rings")?;
-    let rq = match core
-        .bus
-        .dma_alloc(n * shape.rq_pitch(), 64)
-        .doing("allocating receive rings")
-    {
+    let rq = match init.srq {
+        Some(_) => Ok(None),
+        None => core
+            .bus
+            .dma_alloc(n * shape.rq_pitch(), 64)
+            .map(Some)
+            .doing("allocating receive rings"),
+    };
+    let rq = match rq {
         Ok(rq) => rq,
         Err(e) => {
             core.bus.dma_free(sq).doing("freeing send rings")?;
             return Err(e);
         }
     };
-    let made = create_numbered(&mut core, pd, count, init, batch, record, &shape, [sq, rq]);
+    let bufs: Vec<DmaBuf> = [Some(sq), rq].into_iter().flatten().collect();
+    let made = create_numbered(&mut core, pd, count, init, batch, record, &shape, (sq, rq));
     let (qpns, range, created) = match made {
         Ok(made) => made,
         Err(e) => {
             // After a timeout the device may still make the QPs and read the rings: keep them until reset.
             if e.status().is_some() {
-                core.bus
-                    .dma_free(sq)
-                    .and(core.bus.dma_free(rq))
-                    .doing("freeing rings")?;
+                for buf in bufs {
+                    core.bus.dma_free(buf).doing("freeing rings")?;
+                }
             } else {
                 let key = core.next_ring;
                 core.next_ring += 1;
-                core.rings.insert(
-                    key,
-                    RingMem {
-                        bufs: vec![sq, rq],
-                        users: 0,
-                    },
-                );
+                core.rings.insert(key, RingMem { bufs, users: 0 });
             }
             return Err(e);
         }
     };
     let rings = core.next_ring;
     core.next_ring += 1;
-    core.rings.insert(
-        rings,
-        RingMem {
-            bufs: vec![sq, rq],
-            users: n,
-        },
-    );
+    core.rings.insert(rings, RingMem { bufs, users: n });
     for (i, qpn) in qpns.iter().enumerate() {
         let state = record
             .and_then(|r| QpState::try_from(r.qp_state()).ok())
@@ -354,6 +380,7 @@ pub(crate) fn create_batch<B: Bus>(
             port: record.map_or(0, |r| r.port()),
             send_cq: init.send_cq,
             recv_cq: init.recv_cq,
+            srq: init.srq,
             uar: init.uar,
             cap: shape.cap,
             rings,
@@ -363,7 +390,7 @@ pub(crate) fn create_batch<B: Bus>(
                 SqWqe::BYTES << shape.log_sq_stride,
             ),
             rq: WorkQueue::new(
-                rq.addr + (i * shape.rq_pitch()) as u64,
+                rq.map_or(0, |rq| rq.addr + (i * shape.rq_pitch()) as u64),
                 shape.log_rq,
                 RqWqe::BYTES << shape.log_rq_stride,
             ),
@@ -391,7 +418,7 @@ fn create_numbered<B: Bus>(
     batch: &BatchInit,
     record: Option<spec::QpAttr>,
     shape: &Shape,
-    [sq, rq]: [DmaBuf; 2],
+    (sq, rq): (DmaBuf, Option<DmaBuf>),
 ) -> Result<(Vec<Qpn>, bool, CmdResult)> {
     let range = batch.numbering != Numbering::Any;
     let mut flags = CmdFlag::EMPTY;
@@ -403,6 +430,9 @@ fn create_numbered<B: Bus>(
     }
     if init.sq_sig_all {
         flags |= CmdFlag::SIG_ALL;
+    }
+    if init.srq.is_some() {
+        flags |= CmdFlag::USE_SRQ;
     }
     // One buffer: the attribute record, then the list.
     let listed = !range && count > 1;
@@ -425,7 +455,8 @@ fn create_numbered<B: Bus>(
         .with_count(count & 0xff_ffff)
         .with_qp_type(u8::from(init.qp_type) & 0xf)
         .with_align_log2(if range { batch.align_log2 } else { 0 })
-        .with_pd(pd.handle.0)
+        .with_pd(init.xrcd.map_or(pd.handle.0, |xrcd| xrcd.0))
+        .with_srq(init.srq.map_or(0, |srq| srq.0))
         .with_send_cq(init.send_cq.0)
         .with_recv_cq(init.recv_cq.0)
         .with_uar(init.uar)
@@ -434,7 +465,7 @@ fn create_numbered<B: Bus>(
         .with_log_sq_stride(shape.log_sq_stride as u8)
         .with_log_rq_stride(shape.log_rq_stride as u8)
         .with_sq_base(sq.addr)
-        .with_rq_base(rq.addr)
+        .with_rq_base(rq.map_or(0, |rq| rq.addr))
         .with_sq_pitch(shape.sq_pitch() as u32)
         .with_rq_pitch(shape.rq_pitch() as u32)
         .with_list_addr(if listed { buf.addr + 64 } else { 0 })
@@ -474,7 +505,7 @@ fn create_numbered<B: Bus>(
     match result {
         Ok(result) => Ok((qpns, range || count == 1, result)),
         Err(e) if batch.numbering == Numbering::PreferRange && no_range(&e) => {
-            create_numbered(core, pd, count, init, &BatchInit::default(), record, shape, [sq, rq])
+            create_numbered(core, pd, count, init, &BatchInit::default(), record, shape, (sq, rq))
         }
         Err(e) => Err(e),
     }
@@ -1041,6 +1072,9 @@ impl QpSw {
     }
 
     fn check_recv(&self, wr: &RecvWr, caps: &crate::regs::DeviceCaps) -> std::result::Result<(), PostErrorKind> {
+        if let Some(srq) = self.srq {
+            return Err(PostErrorKind::SharedQueue { srq });
+        }
         self.check_type(caps)?;
         if self.state == QpState::Reset {
             return Err(PostErrorKind::BadState { state: self.state });
@@ -1060,7 +1094,7 @@ impl QpSw {
     }
 }
 
-fn put_sges(bytes: &mut [u8], at: usize, sges: &[Sge]) {
+pub(crate) fn put_sges(bytes: &mut [u8], at: usize, sges: &[Sge]) {
     for (i, sge) in sges.iter().enumerate() {
         let raw = spec::Sge::new()
             .with_addr(sge.addr.0)

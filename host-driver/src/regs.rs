@@ -162,6 +162,10 @@ pub struct DeviceCaps {
     pub max_sq_stride: u32,
     /// Largest log_rq_stride.
     pub max_rq_stride: u32,
+    /// Shared receive queues.
+    pub num_srq: u32,
+    /// XRC domains.
+    pub num_xrcd: u32,
 }
 
 impl DeviceCaps {
@@ -188,6 +192,8 @@ impl DeviceCaps {
             wqe_opcodes: get(regs::CAPS_WQE_OPCODES)?,
             max_sq_stride: get(regs::CAPS_MAX_SQ_STRIDE)?,
             max_rq_stride: get(regs::CAPS_MAX_RQ_STRIDE)?,
+            num_srq: get(regs::CAPS_NUM_SRQ)?,
+            num_xrcd: get(regs::CAPS_NUM_XRCD)?,
         };
         caps.check()?;
         Ok(caps)
@@ -195,7 +201,7 @@ impl DeviceCaps {
 
     /// What no device can have: such numbers would make the driver allocate or count nonsense.
     fn check(&self) -> Result<()> {
-        let ranges: [(&str, u32, u32, u32); 8] = [
+        let ranges: [(&str, u32, u32, u32); 10] = [
             ("LOG_QP", self.log_qp, 2, 23),
             ("NUM_CQ", self.num_cq, 1, 65_536),
             ("NUM_EQ", self.num_eq, 1, 256),
@@ -204,6 +210,8 @@ impl DeviceCaps {
             ("MAX_INLINE", self.max_inline, 0, 4096),
             ("MAX_SQ_STRIDE", self.max_sq_stride, 0, 6),
             ("MAX_RQ_STRIDE", self.max_rq_stride, 0, 6),
+            ("NUM_SRQ", self.num_srq, 0, 65_536),
+            ("NUM_XRCD", self.num_xrcd, 0, 65_536),
         ];
         for (name, value, low, high) in ranges {
             if !(low..=high).contains(&value) {
@@ -215,7 +223,7 @@ impl DeviceCaps {
         Ok(())
     }
 
-    /// Most entries of a send or receive queue.
+    /// Most entries of a send or receive queue. A shared receive queue holds one work request less.
     pub fn max_qp_wr(&self) -> u32 {
         1 << MAX_LOG_RING
     }

@@ -53,6 +53,16 @@ number!(
     Cqn(u16),
     "{}"
 );
+number!(
+    /// Number of a shared receive queue.
+    Srqn(u16),
+    "{}"
+);
+number!(
+    /// Handle of an XRC domain.
+    XrcdHandle(u16),
+    "{}"
+);
 
 impl Iova {
     /// The address `bytes` further on.

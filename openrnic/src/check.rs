@@ -27,6 +27,7 @@ struct Names<'a> {
     mrs: BTreeMap<&'a str, (&'a str, usize)>,
     pds: BTreeMap<&'a str, &'a str>,
     cqs: BTreeMap<&'a str, &'a str>,
+    srqs: BTreeMap<&'a str, &'a str>,
     /// Group to NIC, count and sizes.
     groups: BTreeMap<&'a str, Group<'a>>,
     made: BTreeSet<&'a str>,
@@ -181,6 +182,7 @@ fn objects(s: &Scenario) -> Result<Names<'_>> {
         mrs: BTreeMap::new(),
         pds: BTreeMap::new(),
         cqs: BTreeMap::new(),
+        srqs: BTreeMap::new(),
         groups: BTreeMap::new(),
         made: BTreeSet::new(),
         connected: BTreeSet::new(),
@@ -267,8 +269,35 @@ fn objects(s: &Scenario) -> Result<Names<'_>> {
             return twice(&cq.name, "completion queues");
         }
     }
+    for srq in doc.srq.iter().map(Spanned::get_ref) {
+        names.nic(&srq.nic)?;
+        names.pd(srq.pd.as_ref(), srq.nic.get_ref())?;
+        if !(1..1 << 15).contains(srq.max_wr.get_ref()) {
+            return fail(
+                s,
+                srq.max_wr.span(),
+                format!("max_wr = {}: 1 to 32767 is possible", srq.max_wr.get_ref()),
+            );
+        }
+        if let Some(n) = &srq.max_sge
+            && *n.get_ref() > MAX_SGE
+        {
+            return fail(
+                s,
+                n.span(),
+                format!("max_sge = {}: at most {MAX_SGE} is possible", n.get_ref()),
+            );
+        }
+        if names.srqs.insert(srq.name.get_ref(), srq.nic.get_ref()).is_some() {
+            return twice(&srq.name, "shared receive queues");
+        }
+    }
     for qp in doc.qp.iter().map(Spanned::get_ref) {
         names.nic(&qp.nic)?;
+        if let Some(srq) = &qp.srq {
+            let its = names.srq(srq)?;
+            names.same_nic("shared receive queue", srq, its, qp.nic.get_ref())?;
+        }
         names.pd(qp.pd.as_ref(), qp.nic.get_ref())?;
         for cq in [&qp.cq, &qp.recv_cq].into_iter().flatten() {
             names.cq(cq, qp.nic.get_ref())?;
@@ -359,6 +388,12 @@ impl<'a> Names<'a> {
             self.cqs.get(name.get_ref().as_str()).copied().unwrap_or(""),
             nic,
         )
+    }
+
+    /// The NIC of a shared receive queue.
+    fn srq(&self, name: &Spanned<String>) -> Result<&'a str> {
+        find(self.s, "shared receive queue", name, self.srqs.keys().copied())?;
+        Ok(self.srqs.get(name.get_ref().as_str()).copied().unwrap_or(""))
     }
 
     fn mr(&self, name: &Spanned<String>) -> Result<(&'a str, usize)> {
@@ -572,8 +607,22 @@ impl<'a> Names<'a> {
                 let (group, _) = self.spanned(&p.qps)?;
                 self.pieces(&p.sg, group.nic)?;
                 self.positive("count", &p.count)?;
-                one_of(s, "fails", &p.fails, &["full", "state", "sges", "data_path"])?;
+                one_of(s, "fails", &p.fails, &["full", "state", "sges", "shared", "data_path"])?;
             }
+            What::PostSrq(p) => {
+                let nic = self.srq(&p.srq)?;
+                self.pieces(&p.sg, nic)?;
+                self.positive("count", &p.count)?;
+                one_of(s, "fails", &p.fails, &["full", "sges"])?;
+            }
+            What::SrqLimit(l) => drop(self.srq(&l.srq)?),
+            What::ExpectSrq(e) => {
+                self.srq(&e.srq)?;
+                if e.waiting.is_none() && e.limit.is_none() {
+                    return self.fail(span.clone(), "nothing is expected: give `waiting` or `limit`");
+                }
+            }
+            What::DestroySrq(d) => drop(self.srq(&d.srq)?),
             What::Completions(c) => {
                 match (&c.cq, &c.nic) {
                     (Some(cq), None) => find(s, "completion queue", cq, self.cqs.keys().copied())?,
@@ -628,6 +677,10 @@ impl<'a> Names<'a> {
                 self.nic(&e.nic)?;
                 if let Some(qp) = &e.qp {
                     self.group(qp.span(), qp.get_ref())?;
+                }
+                if let Some(srq) = &e.srq {
+                    let its = self.srq(srq)?;
+                    self.same_nic("shared receive queue", srq, its, e.nic.get_ref())?;
                 }
             }
             What::Inject(i) => {

@@ -8,6 +8,7 @@ pub mod host_fault;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod shared;
 mod transfer;
 pub mod value;
 pub mod world;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use openrnic_driver::{
     BatchInit, CompletionQueue, Counters, CqInit, Cqn, Device, Error, GateRefusal, MemoryRegion, MrInit, Numbering,
     OpenParams, PostErrorKind, ProtectionDomain, QpBatch, QpCap, QpInit, QueuePair, RKey, RecvWr, SendWr, Sge,
-    WorkCompletion,
+    SharedReceiveQueue, WorkCompletion, XrcDomain,
 };
 use openrnic_sim::rng::Stream;
 use openrnic_spec::{
@@ -98,6 +98,9 @@ pub struct Run<'a> {
     pds: BTreeMap<&'a str, ProtectionDomain<SimBus>>,
     mrs: BTreeMap<&'a str, MemoryRegion<SimBus>>,
     cqs: BTreeMap<&'a str, CompletionQueue<SimBus>>,
+    /// Shared receive queues with their NICs; XRC domains by NIC.
+    pub(crate) srqs: BTreeMap<String, (usize, SharedReceiveQueue<SimBus>)>,
+    pub(crate) xrcds: BTreeMap<usize, XrcDomain<SimBus>>,
     pub(crate) groups: BTreeMap<&'a str, Group>,
     frame_mark: BTreeMap<(usize, bool, u8), u64>,
     pub(crate) wait_cycles: u64,
@@ -157,6 +160,8 @@ impl<'a> Run<'a> {
             pds: BTreeMap::new(),
             mrs: BTreeMap::new(),
             cqs: BTreeMap::new(),
+            srqs: BTreeMap::new(),
+            xrcds: BTreeMap::new(),
             groups: BTreeMap::new(),
             frame_mark: BTreeMap::new(),
             wait_cycles,
@@ -175,6 +180,7 @@ impl<'a> Run<'a> {
             run.nics.push(nic);
         }
         run.objects(None)?;
+        run.make_srqs(None)?;
         run.mark()?;
         Ok(run)
     }
@@ -283,14 +289,14 @@ impl<'a> Run<'a> {
 
     // ---------------------------------------------------------------- names
 
-    fn nic(&self, name: &str) -> Result<usize> {
+    pub(crate) fn nic(&self, name: &str) -> Result<usize> {
         self.addresses
             .iter()
             .position(|n| n.name == name)
             .ok_or_else(|| anyhow!("there is no NIC `{name}`"))
     }
 
-    fn pd(&self, name: Option<&str>, nic: usize) -> Result<ProtectionDomain<SimBus>> {
+    pub(crate) fn pd(&self, name: Option<&str>, nic: usize) -> Result<ProtectionDomain<SimBus>> {
         match name {
             None => Ok(self.nics[nic].pd.clone()),
             Some(name) => self
@@ -370,6 +376,10 @@ impl<'a> Run<'a> {
             What::Transfer(t) => self.transfer(t)?,
             What::PostSend(p) => self.post_send(p)?,
             What::PostRecv(p) => self.post_recv(p)?,
+            What::PostSrq(p) => self.post_srq(p)?,
+            What::SrqLimit(l) => self.srq_limit(l)?,
+            What::ExpectSrq(e) => self.expect_srq(e)?,
+            What::DestroySrq(d) => self.destroy_srq(d)?,
             What::Completions(c) => self.completions(c)?,
             What::ExpectQp(e) => self.expect_qp(e)?,
             What::ExpectMemory(e) => self.expect_memory(e)?,
@@ -435,7 +445,9 @@ impl<'a> Run<'a> {
                 let device = self.nics[i].device.clone();
                 self.nics[i] = self.configure(i, device)?;
                 self.groups.retain(|_, g| g.nic != i);
+                self.forget_shared(i);
                 self.objects(Some(i))?;
+                self.make_srqs(Some(i))?;
                 self.nics[i].mark = self.nics[i].device.counters()?;
             }
             What::Mark(_) => self.mark()?,
@@ -478,10 +490,18 @@ impl<'a> Run<'a> {
         let send_cq = cqn(&def.cq)?.unwrap_or(self.nics[nic].cq.cqn());
         let recv_cq = cqn(&def.recv_cq)?.unwrap_or(send_cq);
         let count = def.count.as_ref().map_or(1, |c| *c.get_ref());
+        let qp_type = def.qp_type.map_or(QpType::Rc, |t| t.0);
+        let xrcd = if qp_type == QpType::XrcTgt {
+            Some(self.xrcd(nic)?)
+        } else {
+            None
+        };
         let init = QpInit {
-            qp_type: def.qp_type.map_or(QpType::Rc, |t| t.0),
+            qp_type,
             send_cq,
             recv_cq,
+            srq: self.srqn(&def.srq)?,
+            xrcd,
             cap: QpCap {
                 max_send_wr: def.max_send_wr.unwrap_or(32),
                 max_recv_wr: def.max_recv_wr.unwrap_or(32),
@@ -829,7 +849,7 @@ impl<'a> Run<'a> {
 
     // ---------------------------------------------------------------- work
 
-    fn pieces(&self, pieces: &[Piece]) -> Result<Vec<Sge>> {
+    pub(crate) fn pieces(&self, pieces: &[Piece]) -> Result<Vec<Sge>> {
         let mut out = Vec::new();
         for p in pieces {
             let mr = self.mr(p.mr.get_ref())?;
@@ -1086,7 +1106,7 @@ impl<'a> Run<'a> {
         let nic = self.nic(e.nic.get_ref())?;
         let number = match &e.qp {
             Some(qp) => self.qps(qp.get_ref())?.first().map(|q| q.qpn().0),
-            None => None,
+            None => self.srqn(&e.srq)?.map(|n| u32::from(n.0)),
         };
         let mut found = false;
         let mut others = Vec::new();
@@ -1218,7 +1238,7 @@ fn expectation(refused: &Refused) -> String {
     }
 }
 
-fn expect_status(outcome: openrnic_driver::Result<()>, wanted: Option<CmdStatus>) -> Result<()> {
+pub(crate) fn expect_status(outcome: openrnic_driver::Result<()>, wanted: Option<CmdStatus>) -> Result<()> {
     match (outcome, wanted) {
         (Ok(()), None) => Ok(()),
         (Ok(()), Some(status)) => bail!("expected the command to fail with {status}, but it succeeded"),
@@ -1230,7 +1250,7 @@ fn expect_status(outcome: openrnic_driver::Result<()>, wanted: Option<CmdStatus>
     }
 }
 
-fn expect_post(outcome: openrnic_driver::Result<()>, wanted: Option<&str>) -> Result<()> {
+pub(crate) fn expect_post(outcome: openrnic_driver::Result<()>, wanted: Option<&str>) -> Result<()> {
     match (outcome, wanted) {
         (Ok(()), None) => Ok(()),
         (Ok(()), Some(wanted)) => bail!("expected the post to fail ({wanted}), but all was posted"),
@@ -1242,6 +1262,7 @@ fn expect_post(outcome: openrnic_driver::Result<()>, wanted: Option<&str>) -> Re
                 PostErrorKind::UnsupportedOpcode { .. } => "opcode",
                 PostErrorKind::BadState { .. } => "state",
                 PostErrorKind::NoDataPath { .. } => "data_path",
+                PostErrorKind::SharedQueue { .. } => "shared",
             };
             ensure!(
                 kind == wanted,

@@ -11,6 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::host_fault::HostFault;
+use crate::shared::{DestroySrq, ExpectSrq, PostSrq, SrqDef, SrqLimit};
 use crate::value::{Amount, Attrs, GidText, Hex, Mac, MtuBytes, Named, QpRef, Rights, nearest};
 
 /// A mistake in a scenario file: one message with file, line and column.
@@ -88,6 +89,9 @@ pub struct Doc {
     /// Completion queues.
     #[serde(default)]
     pub cq: Vec<Spanned<CqDef>>,
+    /// Shared receive queues.
+    #[serde(default)]
+    pub srq: Vec<Spanned<SrqDef>>,
     /// Groups of queue pairs.
     #[serde(default)]
     pub qp: Vec<Spanned<QpDef>>,
@@ -101,6 +105,7 @@ macro_rules! table {
         pub struct $name { $($(#[$field])* pub $f: $t,)* }
     };
 }
+pub(crate) use table;
 
 macro_rules! options {
     ($(#[$doc:meta])* $name:ident { $($(#[$field:meta])* $f:ident: $t:ty,)* }) => {
@@ -300,6 +305,9 @@ table! {
         /// Completion queue of receives, if another.
         #[serde(default)]
         recv_cq: Option<Spanned<String>>,
+        /// Shared receive queue instead of a receive queue.
+        #[serde(default)]
+        srq: Option<Spanned<String>>,
         /// Sends outstanding.
         #[serde(default)]
         max_send_wr: Option<u32>,
@@ -413,6 +421,14 @@ pub enum What {
     PostSend(PostSend),
     /// `post_recv`
     PostRecv(PostRecv),
+    /// `post_srq`
+    PostSrq(PostSrq),
+    /// `srq_limit`
+    SrqLimit(SrqLimit),
+    /// `expect_srq`
+    ExpectSrq(ExpectSrq),
+    /// `destroy_srq`
+    DestroySrq(DestroySrq),
     /// `expect_completions`
     Completions(Completions),
     /// `expect_qp`
@@ -671,7 +687,7 @@ table! {
         /// How many of them; by default 1.
         #[serde(default)]
         count: Option<Spanned<u32>>,
-        /// The post must fail: `"full"`, `"state"`, `"sges"` or `"data_path"`.
+        /// The post must fail: `"full"`, `"state"`, `"sges"`, `"shared"` or `"data_path"`.
         #[serde(default)]
         fails: Option<Spanned<String>>,
     }
@@ -795,6 +811,9 @@ table! {
         /// Queue pair that it names.
         #[serde(default)]
         qp: Option<Spanned<QpRef>>,
+        /// Shared receive queue that it names.
+        #[serde(default)]
+        srq: Option<Spanned<String>>,
         /// Longest wait.
         #[serde(default)]
         wait_cycles: Option<u64>,
@@ -1001,6 +1020,10 @@ const STEPS: &[&str] = &[
     "transfer",
     "post_send",
     "post_recv",
+    "post_srq",
+    "srq_limit",
+    "expect_srq",
+    "destroy_srq",
     "expect_completions",
     "expect_qp",
     "expect_memory",
@@ -1126,6 +1149,10 @@ fn step(name: &str, value: Spanned<DeValue<'_>>) -> Option<Result<What, toml::de
         "transfer" => read(value, What::Transfer),
         "post_send" => read(value, What::PostSend),
         "post_recv" => read(value, What::PostRecv),
+        "post_srq" => read(value, What::PostSrq),
+        "srq_limit" => read(value, What::SrqLimit),
+        "expect_srq" => read(value, What::ExpectSrq),
+        "destroy_srq" => read(value, What::DestroySrq),
         "expect_completions" => read(value, What::Completions),
         "expect_qp" => read(value, What::ExpectQp),
         "expect_memory" => read(value, What::ExpectMemory),

@@ -7,22 +7,23 @@ module rnic_caps
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumMr = 1024,
+    parameter int unsigned NumSrq = 64,
     parameter int unsigned DmaTags = 64,
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4
 ) (
-    output logic [19:0][31:0] caps_o
+    output logic [21:0][31:0] caps_o
 );
-  // Every type can be created and moved but DCT, which needs a shared receive queue.
+  // Every type can be created and moved.
   localparam logic [31:0] QpTypes = (32'd1 << QP_TYPE_GSI) | (32'd1 << QP_TYPE_RC) | (32'd1 << QP_TYPE_UC) | (32'd1 << QP_TYPE_UD) |
-      (32'd1 << QP_TYPE_DCI) | (32'd1 << QP_TYPE_RAW_PACKET) | (32'd1 << QP_TYPE_XRC_INI) | (32'd1 << QP_TYPE_XRC_TGT);
+      (32'd1 << QP_TYPE_DCI) | (32'd1 << QP_TYPE_DCT) | (32'd1 << QP_TYPE_RAW_PACKET) | (32'd1 << QP_TYPE_XRC_INI) | (32'd1 << QP_TYPE_XRC_TGT);
   localparam logic [31:0] QpTypesData = 32'd1 << QP_TYPE_RC;
   localparam logic [31:0] WqeOpcodes = (32'd1 << WQE_OPCODE_RDMA_WRITE) | (32'd1 << WQE_OPCODE_RDMA_WRITE_WITH_IMM) | (32'd1 << WQE_OPCODE_SEND) |
       (32'd1 << WQE_OPCODE_SEND_WITH_IMM) | (32'd1 << WQE_OPCODE_RDMA_READ);
   localparam logic [31:0] MaxInline = (32'd64 << MaxSqStride) - 32'd32;
   assign caps_o = {
-    32'(MaxRqStride), 32'(MaxSqStride), WqeOpcodes, 32'(NUM_PKEY), 32'(NUM_GID), 32'(NUM_PORTS), 32'(MAX_RD_ATOMIC), QpTypesData, QpTypes, MaxInline,
+    32'(NUM_XRCD), 32'(NumSrq), 32'(MaxRqStride), 32'(MaxSqStride), WqeOpcodes, 32'(NUM_PKEY), 32'(NUM_GID), 32'(NUM_PORTS), 32'(MAX_RD_ATOMIC), QpTypesData, QpTypes, MaxInline,
     32'(MAX_SGE), 32'(DmaTags), 32'(ClkPeriodPs), 32'(DataW), 32'(NUM_UAR), 32'(NUM_EQ), 32'(NUM_PD), 32'(NumMr), 32'(NumCq), 32'(QpIdxW)
   };
 endmodule

@@ -11,6 +11,7 @@ module rnic_core
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumMr = 1024,
+    parameter int unsigned NumSrq = 64,
     parameter int unsigned DmaTags = 64,
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxSqStride = 4,
@@ -88,6 +89,12 @@ module rnic_core
   logic eq_db_valid, cq_db_valid;
   db_eq_t eq_db;
   cq_db_t cq_db;
+  logic srq_db_valid, srq_set_valid, srq_set_ready, srq_limit_valid, srq_limit_ready, srq_clr, cq_idle;
+  srq_db_t srq_db;
+  srq_cfg_t srq_cfg;
+  logic [15:0] srq_idx, srq_limit, srq_pd, srq_cur_limit, srq_left;
+  logic [NumSrq-1:0] srq_valid;
+  logic [NUM_XRCD-1:0] xrcd_valid;
 
   logic sq_kick_valid, rq_kick_valid, sq_cons_we, rq_cons_we;
   qp_idx_t sq_kick_idx, rq_kick_idx, sq_prod_idx, rq_prod_idx;
@@ -148,7 +155,7 @@ module rnic_core
   assign run = enable && ready && !fatal;
 
   rnic_host #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
       .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumRd(NumRd), .NumWr(NumWr), .NumVecSrc(2), .NumCntSrc(5)
   ) u_host (
       .clk_i, .rst_i, .bus_master_en_i, .port_up_i,
@@ -166,6 +173,7 @@ module rnic_core
       .cmd_producer_we_o(cmd_producer_we), .cmd_producer_o(cmd_producer_new), .cmd_producer_i(cmd_producer),
       .cmd_consumer_i(cmd_consumer), .cmd_status_i(cmd_status),
       .eq_db_valid_o(eq_db_valid), .eq_db_o(eq_db), .cq_db_valid_o(cq_db_valid), .cq_db_o(cq_db),
+      .srq_db_valid_o(srq_db_valid), .srq_db_o(srq_db),
       .db_hot_idx_o(hot_idx[RdrHost]), .db_hot_i(hot[RdrHost]),
       .sq_kick_valid_o(sq_kick_valid), .sq_kick_idx_o(sq_kick_idx), .rq_kick_valid_o(rq_kick_valid), .rq_kick_idx_o(rq_kick_idx),
       .sq_prod_idx_i(sq_prod_idx), .sq_prod_o(sq_prod), .rq_prod_idx_i(rq_prod_idx), .rq_prod_o(rq_prod),
@@ -175,7 +183,7 @@ module rnic_core
   );
 
   rnic_ctrl #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .ClkPeriodPs(ClkPeriodPs),
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .ClkPeriodPs(ClkPeriodPs),
       .DmaTags(DmaTags), .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumMrPort(4), .NumCqe(2), .NumEqe(3)
   ) u_ctrl (
       .clk_i, .rst_i,
@@ -191,7 +199,10 @@ module rnic_core
       .msix_valid_o(msix_valid), .msix_ready_i(msix_ready), .msix_vec_o(msix_vec),
       .qp_cmd_valid_o(qp_cmd_valid), .qp_cmd_ready_i(qp_cmd_ready), .qp_cmd_o(qp_cmd),
       .qp_cpl_valid_i(qp_cpl_valid), .qp_cpl_ready_o(qp_cpl_ready), .qp_cpl_i(qp_cpl), .qp_ready_i(qp_ready),
-      .pd_valid_o(pd_valid), .cq_valid_o(cq_valid), .port_cfg_o(port_cfg),
+      .pd_valid_o(pd_valid), .cq_valid_o(cq_valid), .xrcd_valid_o(xrcd_valid), .port_cfg_o(port_cfg), .cq_idle_o(cq_idle),
+      .srq_set_valid_o(srq_set_valid), .srq_set_ready_i(srq_set_ready), .srq_limit_valid_o(srq_limit_valid), .srq_limit_ready_i(srq_limit_ready),
+      .srq_clr_o(srq_clr), .srq_idx_o(srq_idx), .srq_cfg_o(srq_cfg), .srq_limit_o(srq_limit),
+      .srq_valid_i(srq_valid), .srq_pd_i(srq_pd), .srq_cur_limit_i(srq_cur_limit), .srq_left_i(srq_left),
       .ref_valid_i(ref_valid), .ref_i(qp_ref),
       .drain_req_o(drain_req_ctrl), .drain_ack_i(drain_ack),
       .mr_req_valid_i(mr_req_valid), .mr_req_ready_o(mr_req_ready), .mr_req_i(mr_req), .mr_rsp_valid_o(mr_rsp_valid), .mr_rsp_o(mr_rsp),
@@ -202,7 +213,8 @@ module rnic_core
   );
 
   rnic_qp #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumHot(4), .NumCold(4), .NumErr(3), .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumSrq(NumSrq), .NumHot(4), .NumCold(4), .NumErr(3),
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
   ) u_qp (
       .clk_i, .rst_i, .ready_o(qp_ready),
       .qp_cmd_valid_i(qp_cmd_valid), .qp_cmd_ready_o(qp_cmd_ready), .qp_cmd_i(qp_cmd),
@@ -210,7 +222,7 @@ module rnic_core
       .rd_req_valid_o(rd_req_valid[RdQp]), .rd_req_ready_i(rd_req_ready[RdQp]), .rd_req_o(rd_req[RdQp]),
       .rd_rsp_valid_i(rd_rsp_valid[RdQp]), .rd_rsp_ready_o(rd_rsp_ready[RdQp]), .rd_rsp_data_i(rd_rsp_data), .rd_rsp_ctl_i(rd_rsp_ctl),
       .wr_valid_o(wr_valid[WrQp]), .wr_ready_i(wr_ready[WrQp]), .wr_hdr_o(wr_hdr[WrQp]), .wr_data_o(wr_data[WrQp]), .wr_last_o(wr_last[WrQp]),
-      .pd_valid_i(pd_valid), .cq_valid_i(cq_valid), .port_cfg_i(port_cfg),
+      .pd_valid_i(pd_valid), .cq_valid_i(cq_valid), .srq_valid_i(srq_valid), .xrcd_valid_i(xrcd_valid), .port_cfg_i(port_cfg),
       .ref_valid_o(ref_valid), .ref_o(qp_ref),
       .drain_req_o(drain_req_qp), .drain_ack_i(drain_ack),
       .hot_idx_i(hot_idx), .hot_o(hot),
@@ -251,7 +263,7 @@ module rnic_core
   );
 
   rnic_recv #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .ClkPeriodPs(ClkPeriodPs), .MaxRqStride(MaxRqStride), .MaxRd(MaxRd)
+      .DataW(DataW), .QpIdxW(QpIdxW), .ClkPeriodPs(ClkPeriodPs), .MaxRqStride(MaxRqStride), .MaxRd(MaxRd), .NumSrq(NumSrq)
   ) u_recv (
       .clk_i, .rst_i, .enable_i(run), .port_cfg_i(port_cfg),
       .qp_evt_valid_i(qp_evt_valid), .qp_evt_i(qp_evt),
@@ -260,6 +272,10 @@ module rnic_core
       .cold_rsp_valid_i(cold_rsp_valid[RdrRead:RdrRecv]), .cold_rsp_i(cold_rsp),
       .rq_kick_valid_i(rq_kick_valid), .rq_kick_idx_i(rq_kick_idx), .rq_prod_idx_o(rq_prod_idx), .rq_prod_i(rq_prod),
       .rq_cons_we_o(rq_cons_we), .rq_cons_o(rq_cons),
+      .srq_set_valid_i(srq_set_valid), .srq_set_ready_o(srq_set_ready), .srq_limit_valid_i(srq_limit_valid), .srq_limit_ready_o(srq_limit_ready),
+      .srq_clr_i(srq_clr), .srq_idx_i(srq_idx), .srq_cfg_i(srq_cfg), .srq_limit_i(srq_limit),
+      .srq_valid_o(srq_valid), .srq_pd_o(srq_pd), .srq_cur_limit_o(srq_cur_limit), .srq_left_o(srq_left),
+      .srq_db_valid_i(srq_db_valid), .srq_db_i(srq_db),
       .rx_desc_valid_i(rx_desc_valid[0]), .rx_desc_ready_o(rx_desc_ready[0]), .rx_desc_i(rx_desc[0]),
       .rx_pay_valid_i(rx_pay_valid[0]), .rx_pay_ready_o(rx_pay_ready[0]), .rx_pay_data_i(rx_pay_data[0]), .rx_pay_last_i(rx_pay_last[0]),
       .tx_job_valid_o(tx_job_valid[1]), .tx_job_ready_i(tx_job_ready[1]), .tx_job_o(tx_job[1]),
@@ -269,7 +285,7 @@ module rnic_core
       .rd_rsp_valid_i(rd_rsp_valid[RdRecv]), .rd_rsp_ready_o(rd_rsp_ready[RdRecv]), .rd_rsp_data_i(rd_rsp_data), .rd_rsp_ctl_i(rd_rsp_ctl),
       .wr_valid_o(wr_valid[WrRecv]), .wr_ready_i(wr_ready[WrRecv]), .wr_hdr_o(wr_hdr[WrRecv]), .wr_data_o(wr_data[WrRecv]), .wr_last_o(wr_last[WrRecv]),
       .mr_req_valid_o(mr_req_valid[3:2]), .mr_req_ready_i(mr_req_ready[3:2]), .mr_req_o(mr_req[3:2]), .mr_rsp_valid_i(mr_rsp_valid[3:2]), .mr_rsp_i(mr_rsp),
-      .cqe_valid_o(cqe_valid[1]), .cqe_ready_i(cqe_ready[1]), .cqe_o(cqe[1]),
+      .cqe_valid_o(cqe_valid[1]), .cqe_ready_i(cqe_ready[1]), .cqe_o(cqe[1]), .cq_idle_i(cq_idle),
       .eqe_valid_o(eqe_valid[2]), .eqe_ready_i(eqe_ready[2]), .eqe_o(eqe[2]),
       .qp_err_valid_o(qp_err_valid[1]), .qp_err_o(qp_err[1]),
       .drain_req_i(drain_req), .drain_ack_o(drain_ack_recv),

@@ -8,7 +8,9 @@ module rnic_cmd_check
   import rnic_pkg::*;
 #(
     parameter int unsigned NumCq = 256,
-    parameter int unsigned NumMr = 1024
+    parameter int unsigned NumMr = 1024,
+    parameter int unsigned NumSrq = 64,
+    parameter int unsigned MaxRqStride = 4
 ) (
     input  logic clk_i,
     input  logic [511:0] cmd_i,
@@ -17,13 +19,19 @@ module rnic_cmd_check
     input  logic [NumCq-1:0] cq_valid_i,
     input  logic [NUM_EQ-1:0] eq_valid_i,
     input  logic [NUM_EQ-1:0] eq_used_i,
+    input  logic [NumSrq-1:0] srq_valid_i,
+    input  logic [NUM_XRCD-1:0] xrcd_valid_i,
     input  logic pd_used_i,                  // later
     input  logic cq_used_i,                  // later
+    input  logic srq_used_i,                 // later
+    input  logic xrcd_used_i,                // later
     input  logic mr_valid_i,                 // later
     input  logic [7:0] mr_key_i,             // later
     input  logic pd_free_i,                  // there is a free PD
     input  logic cq_free_i,
     input  logic mr_free_i,
+    input  logic srq_free_i,
+    input  logic xrcd_free_i,
     input  logic gid_ok_i,
     output cmd_status_e status_o,
     output logic [31:0] detail_o
@@ -31,6 +39,8 @@ module rnic_cmd_check
   localparam int unsigned PdW = $clog2(NUM_PD);
   localparam int unsigned CqW = $clog2(NumCq);
   localparam int unsigned EqW = $clog2(NUM_EQ);
+  localparam int unsigned SrqW = $clog2(NumSrq);
+  localparam int unsigned XrcdW = $clog2(NUM_XRCD);
   // verilator lint_off UNUSEDSIGNAL
   // (each reads its own part of the same bits)
   cmd_header_t hdr;
@@ -39,6 +49,7 @@ module rnic_cmd_check
   cmd_mr_t mr;
   cmd_cq_t cq;
   cmd_eq_t eq;
+  cmd_srq_t srq;
   cmd_out_t out;
   // verilator lint_on UNUSEDSIGNAL
   assign hdr  = cmd_i;
@@ -47,6 +58,7 @@ module rnic_cmd_check
   assign mr   = cmd_i;
   assign cq   = cmd_i;
   assign eq   = cmd_i;
+  assign srq  = cmd_i;
   assign out  = cmd_i;
 
   // ---------------------------------------------------------------- first cycle
@@ -57,11 +69,11 @@ module rnic_cmd_check
   logic [64:0] va_end, host_end;             // (their carry)
   // verilator lint_on UNUSEDSIGNAL
   logic [7:0] rsvd_q;                        // a reserved bit is set in this 64-bit word
-  logic known_q, pd_ok_q, cq_ok_q, eq_ok_q, eq_there_q, eq_used_q, va_wrap_q, host_wrap_q;
+  logic known_q, pd_ok_q, cq_ok_q, srq_ok_q, xrcd_ok_q, eq_ok_q, eq_there_q, eq_used_q, va_wrap_q, host_wrap_q;
   logic [31:0] handle;
   assign rsvd     = cmd_i & cmd_rsvd_mask(hdr.opcode);
   assign handle   = hdr.handle;
-  assign pd       = (hdr.opcode == CMD_OPCODE_CREATE_MR) ? mr.pd : (handle >> 16 != '0) ? '1 : 16'(handle);
+  assign pd       = (hdr.opcode == CMD_OPCODE_CREATE_MR) ? mr.pd : (hdr.opcode == CMD_OPCODE_CREATE_SRQ) ? srq.pd : (handle >> 16 != '0) ? '1 : 16'(handle);
   assign eqn      = (hdr.opcode == CMD_OPCODE_CREATE_CQ) ? 32'(cq.eq) : handle;
   // An end of exactly 2^64 does not wrap: the last byte is still there.
   assign va_end   = {1'b0, mr.va} + {1'b0, mr.length} - 65'd1;
@@ -71,6 +83,8 @@ module rnic_cmd_check
     known_q     <= cmd_known(hdr.opcode);
     pd_ok_q     <= 32'(pd) < NUM_PD && pd_valid_i[pd[PdW-1:0]];
     cq_ok_q     <= handle < NumCq && cq_valid_i[handle[CqW-1:0]];
+    srq_ok_q    <= handle < NumSrq && srq_valid_i[handle[SrqW-1:0]];
+    xrcd_ok_q   <= handle < NUM_XRCD && xrcd_valid_i[handle[XrcdW-1:0]];
     eq_there_q  <= eqn < NUM_EQ;
     eq_ok_q     <= eqn < NUM_EQ && eq_valid_i[eqn[EqW-1:0]];
     eq_used_q   <= eq_used_i[eqn[EqW-1:0]];
@@ -137,6 +151,24 @@ module rnic_cmd_check
         if (!cq_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
 `ifndef RNIC_CUT_CQ_IN_USE
         else if (cq_used_i) status_o = CMD_STATUS_IN_USE;
+`endif
+        CMD_OPCODE_CREATE_SRQ:
+        if (!pd_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd8};
+        else if (32'(srq.uar) >= NUM_UAR) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd10};
+        else if (srq.log_size == '0 || 32'(srq.log_stride) > MaxRqStride) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd11};
+        else if (srq.base[5:0] != '0) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd16};
+        else if (!srq_free_i) status_o = CMD_STATUS_NO_RESOURCES;
+        CMD_OPCODE_MODIFY_SRQ, CMD_OPCODE_QUERY_SRQ: if (!srq_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        CMD_OPCODE_DESTROY_SRQ:
+        if (!srq_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+`ifndef RNIC_CUT_SRQ_IN_USE
+        else if (srq_used_i) status_o = CMD_STATUS_IN_USE;
+`endif
+        CMD_OPCODE_CREATE_XRCD: if (!xrcd_free_i) status_o = CMD_STATUS_NO_RESOURCES;
+        CMD_OPCODE_DESTROY_XRCD:
+        if (!xrcd_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+`ifndef RNIC_CUT_XRCD_IN_USE
+        else if (xrcd_used_i) status_o = CMD_STATUS_IN_USE;
 `endif
         CMD_OPCODE_CREATE_EQ:
         if (!eq_there_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command executor: judges a command, does it or lets the QP engine do it, and hands its completion over.
 // Contract: one command at a time, in ring order; the fetch of the next ones and the writing of the completion before go on beside it.
-// A refused command changes nothing. Destroying a region or a CQ makes it unusable first, then waits for one barrier
+// A refused command changes nothing. Destroying a region, a CQ or an SRQ makes it unusable first, then waits for one barrier
 // through the engines, then completes. Every wait on others is bounded: a barrier by 2^DrainLog cycles, a QP command by four times
 // that, both by 4096 cycles once the device is fatal; a wait that ends so completes with FATAL and pulses timeout_o.
 // A command that is under way when the ring is restarted is done, but its completion is not written.
@@ -11,9 +11,12 @@ module rnic_cmd_exec
 #(
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumMr = 1024,
+    parameter int unsigned NumSrq = 64,
+    parameter int unsigned MaxRqStride = 4,
     parameter int unsigned DrainLog = 22,
     localparam int unsigned CqW = $clog2(NumCq),
     localparam int unsigned MrW = $clog2(NumMr),
+    localparam int unsigned SrqW = $clog2(NumSrq),
     localparam int unsigned EqW = $clog2(NUM_EQ)
 ) (
     input  logic clk_i,
@@ -40,9 +43,16 @@ module rnic_cmd_exec
     output logic [NUM_PD-1:0] pd_valid_o,
     input  logic [NumCq-1:0] cq_valid_i,
     input  logic [NUM_EQ-1:0] eq_valid_i,
+    input  logic [NumSrq-1:0] srq_valid_i,
+    output logic [NUM_XRCD-1:0] xrcd_valid_o,
     input  logic ask_ok_i,
     input  logic pd_used_i,
     input  logic cq_used_i,
+    input  logic srq_used_i,
+    input  logic xrcd_used_i,
+    input  logic [15:0] srq_pd_i,
+    input  logic [15:0] srq_limit_i,
+    input  logic [15:0] srq_left_i,
     input  logic mr_valid_i,
     input  logic [7:0] mr_key_i,
     input  logic [15:0] mr_pd_i,
@@ -51,7 +61,7 @@ module rnic_cmd_exec
     output logic mr_set_o,
     output logic mr_clr_o,
     output logic [MrW-1:0] mr_idx_o,
-    output logic mr_ref_o,                   // a region begins (mr_ref_inc_o) or ceases to use a PD
+    output logic mr_ref_o,                   // a region or SRQ begins (mr_ref_inc_o) or ceases to use a PD
     output logic mr_ref_inc_o,
     output logic [15:0] mr_ref_pd_o,
     output logic cq_set_valid_o,
@@ -59,6 +69,12 @@ module rnic_cmd_exec
     output logic cq_clr_o,
     output logic [CqW-1:0] cq_idx_o,
     input  logic cq_idle_i,
+    output logic srq_set_valid_o,
+    input  logic srq_set_ready_i,
+    output logic srq_limit_valid_o,
+    input  logic srq_limit_ready_i,
+    output logic srq_clr_o,
+    output logic [SrqW-1:0] srq_idx_o,
     output logic eq_set_o,
     output logic eq_clr_o,
     input  logic eq_idle_i,
@@ -69,6 +85,7 @@ module rnic_cmd_exec
     input  logic query_done_i
 );
   localparam int unsigned PdW = $clog2(NUM_PD);
+  localparam int unsigned XrcdW = $clog2(NUM_XRCD);
   localparam int unsigned WaitW = DrainLog + 3;
   localparam int unsigned GraceLog = (DrainLog < 12) ? DrainLog : 12;
 
@@ -77,6 +94,7 @@ module rnic_cmd_exec
     ST_CHECK,     // tables are looked up
     ST_ACT,       // judged: done now, or begun
     ST_CQ_SET,    // the CQ block takes a new queue when it is idle
+    ST_SRQ_SET,   // likewise the SRQ block a new queue or limit
     ST_QP_SEND,   // command is offered to the QP engine
     ST_QP_WAIT,   // QP engine works
     ST_QUERY,     // result is written
@@ -91,23 +109,37 @@ module rnic_cmd_exec
   cmd_header_t hdr;                          // (the parameters are read where they are used)
   cmd_mr_t mr;
   cmd_cq_t cq;
+  cmd_srq_t srq;
   // verilator lint_on UNUSEDSIGNAL
   assign hdr   = cmd_q;
   assign mr    = cmd_q;
   assign cq    = cmd_q;
+  assign srq   = cmd_q;
   assign cmd_o = cmd_q;
   assign cmd_ready_o = state_q == ST_IDLE;
 
   // ---------------------------------------------------------------- free numbers, and what refers to an event queue
-  logic pd_free, cq_free, mr_free, pd_make, pd_free_put, cq_put, mr_put;
+  logic pd_free, cq_free, mr_free, srq_free, xrcd_free, pd_make, pd_free_put, cq_put, mr_put, srq_put, xrcd_make, xrcd_put, srq_set;
   logic [PdW-1:0] pd_new, pd_idx;
   logic [CqW-1:0] cq_new, cq_idx;
   logic [MrW-1:0] mr_new, mr_idx;
+  logic [SrqW-1:0] srq_new, srq_idx;
+  logic [XrcdW-1:0] xrcd_new, xrcd_idx;
   logic [NUM_PD-1:0] pd_valid_q;
+  logic [NUM_XRCD-1:0] xrcd_valid_q;
   assign pd_valid_o = pd_valid_q;
   assign pd_idx     = pd_make ? pd_new : PdW'(hdr.handle);
   assign cq_idx     = CqW'(hdr.handle);
   assign mr_idx     = MrW'(hdr.handle >> 8);
+  assign srq_idx    = SrqW'(hdr.handle);
+  assign xrcd_idx   = xrcd_make ? xrcd_new : XrcdW'(hdr.handle);
+  assign xrcd_valid_o = xrcd_valid_q;
+  rnic_free_list #(.N(NumSrq)) u_srq_free (
+      .clk_i, .rst_i, .valid_o(srq_free), .idx_o(srq_new), .take_i(srq_set), .put_i(srq_put), .put_idx_i(srq_idx)
+  );
+  rnic_free_list #(.N(NUM_XRCD)) u_xrcd_free (
+      .clk_i, .rst_i, .valid_o(xrcd_free), .idx_o(xrcd_new), .take_i(xrcd_make), .put_i(xrcd_put), .put_idx_i(XrcdW'(hdr.handle))
+  );
   rnic_free_list #(.N(NUM_PD)) u_pd_free (
       .clk_i, .rst_i, .valid_o(pd_free), .idx_o(pd_new), .take_i(pd_make), .put_i(pd_free_put), .put_idx_i(PdW'(hdr.handle))
   );
@@ -127,9 +159,10 @@ module rnic_cmd_exec
 
   cmd_status_e status;
   logic [31:0] detail;
-  rnic_cmd_check #(.NumCq(NumCq), .NumMr(NumMr)) u_check (
-      .clk_i, .cmd_i(cmd_q), .fatal_i, .pd_valid_i(pd_valid_q), .cq_valid_i, .eq_valid_i, .eq_used_i(eq_used),
-      .pd_used_i, .cq_used_i, .mr_valid_i, .mr_key_i, .pd_free_i(pd_free), .cq_free_i(cq_free), .mr_free_i(mr_free), .gid_ok_i,
+  rnic_cmd_check #(.NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .MaxRqStride(MaxRqStride)) u_check (
+      .clk_i, .cmd_i(cmd_q), .fatal_i, .pd_valid_i(pd_valid_q), .cq_valid_i, .eq_valid_i, .eq_used_i(eq_used), .srq_valid_i,
+      .xrcd_valid_i(xrcd_valid_q), .pd_used_i, .cq_used_i, .srq_used_i, .xrcd_used_i, .mr_valid_i, .mr_key_i,
+      .pd_free_i(pd_free), .cq_free_i(cq_free), .mr_free_i(mr_free), .srq_free_i(srq_free), .xrcd_free_i(xrcd_free), .gid_ok_i,
       .status_o(status), .detail_o(detail)
   );
 
@@ -141,9 +174,20 @@ module rnic_cmd_exec
   assign mr_set_o       = act && hdr.opcode == CMD_OPCODE_CREATE_MR;
   assign mr_clr_o       = act && hdr.opcode == CMD_OPCODE_DESTROY_MR;
   assign mr_idx_o       = (hdr.opcode == CMD_OPCODE_CREATE_MR) ? mr_new : mr_idx;
+  assign xrcd_make      = act && hdr.opcode == CMD_OPCODE_CREATE_XRCD;
+  assign xrcd_put       = act && hdr.opcode == CMD_OPCODE_DESTROY_XRCD;
+  assign srq_set_valid_o   = state_q == ST_SRQ_SET && hdr.opcode == CMD_OPCODE_CREATE_SRQ;
+  assign srq_limit_valid_o = state_q == ST_SRQ_SET && hdr.opcode == CMD_OPCODE_MODIFY_SRQ;
+  assign srq_set        = srq_set_valid_o && srq_set_ready_i;
+  assign srq_clr_o      = act && hdr.opcode == CMD_OPCODE_DESTROY_SRQ;
+  assign srq_idx_o      = (hdr.opcode == CMD_OPCODE_CREATE_SRQ) ? srq_new : srq_idx;
+`ifdef RNIC_CUT_SRQ_PD_REF
   assign mr_ref_o       = mr_set_o || mr_clr_o;
-  assign mr_ref_inc_o   = mr_set_o;
-  assign mr_ref_pd_o    = mr_set_o ? mr.pd : mr_pd_i;
+`else
+  assign mr_ref_o       = mr_set_o || mr_clr_o || srq_set || srq_clr_o;
+`endif
+  assign mr_ref_inc_o   = mr_set_o || srq_set;
+  assign mr_ref_pd_o    = mr_set_o ? mr.pd : srq_set ? srq.pd : srq_clr_o ? srq_pd_i : mr_pd_i;
   assign cq_set_valid_o = state_q == ST_CQ_SET;
   assign cq_clr_o       = act && hdr.opcode == CMD_OPCODE_DESTROY_CQ;
   assign cq_idx_o       = (hdr.opcode == CMD_OPCODE_CREATE_CQ) ? cq_new : cq_idx;
@@ -160,6 +204,7 @@ module rnic_cmd_exec
   logic settled;
   assign settled = state_q == ST_EQ_SETTLE && eq_idle_i;
   assign cq_put  = settled && hdr.opcode == CMD_OPCODE_DESTROY_CQ;
+  assign srq_put = settled && hdr.opcode == CMD_OPCODE_DESTROY_SRQ;
   assign mr_put  = state_q == ST_DRAIN && drain_req_o && drain_ack_i && hdr.opcode == CMD_OPCODE_DESTROY_MR;
 
   // ---------------------------------------------------------------- bounds
@@ -216,7 +261,17 @@ module rnic_cmd_exec
               res_q.handle <= 32'(cq_new);
               state_q      <= ST_CQ_SET;
             end
-            CMD_OPCODE_DESTROY_MR, CMD_OPCODE_DESTROY_CQ: state_q <= ST_DRAIN;
+            CMD_OPCODE_CREATE_XRCD: res_q.handle <= 32'(xrcd_new);
+            CMD_OPCODE_CREATE_SRQ: begin
+              res_q.handle <= 32'(srq_new);
+              state_q      <= ST_SRQ_SET;
+            end
+            CMD_OPCODE_MODIFY_SRQ: state_q <= ST_SRQ_SET;
+            CMD_OPCODE_QUERY_SRQ: begin
+              res_q.handle <= 32'(srq_left_i);
+              res_q.count  <= 32'(srq_limit_i);
+            end
+            CMD_OPCODE_DESTROY_MR, CMD_OPCODE_DESTROY_CQ, CMD_OPCODE_DESTROY_SRQ: state_q <= ST_DRAIN;
             CMD_OPCODE_DESTROY_EQ: state_q <= ST_EQ_SETTLE;
             CMD_OPCODE_QUERY_DEVICE, CMD_OPCODE_QUERY_COUNTERS: state_q <= ST_QUERY;
             CMD_OPCODE_CREATE_QP, CMD_OPCODE_INSTALL_QP, CMD_OPCODE_MODIFY_QP, CMD_OPCODE_DESTROY_QP, CMD_OPCODE_QUERY_QP, CMD_OPCODE_LIST_QP:
@@ -226,6 +281,7 @@ module rnic_cmd_exec
         end
       end
       ST_CQ_SET: if (cq_set_ready_i) state_q <= ST_CPL;
+      ST_SRQ_SET: if ((srq_set_valid_o && srq_set_ready_i) || (srq_limit_valid_o && srq_limit_ready_i)) state_q <= ST_CPL;
       ST_QP_SEND: if (qp_cmd_ready_i) state_q <= ST_QP_WAIT;
       ST_QP_WAIT: begin
         if (qp_cpl_valid_i) begin
@@ -246,7 +302,8 @@ module rnic_cmd_exec
 `else
         // An answer to an earlier request is waited out first.
         drain_req_o <= drain_req_o ? !drain_ack_i : !drain_ack_i && !expired;
-        if (drain_req_o && drain_ack_i) state_q <= (hdr.opcode == CMD_OPCODE_DESTROY_CQ) ? ST_CQ_SETTLE : ST_CPL;
+        if (drain_req_o && drain_ack_i)
+          state_q <= (hdr.opcode == CMD_OPCODE_DESTROY_CQ) ? ST_CQ_SETTLE : (hdr.opcode == CMD_OPCODE_DESTROY_SRQ) ? ST_EQ_SETTLE : ST_CPL;
 `endif
       end
       ST_CQ_SETTLE: if (cq_idle_i) state_q <= ST_EQ_SETTLE;
@@ -260,11 +317,13 @@ module rnic_cmd_exec
       drain_req_o  <= 1'b0;
     end
     if (pd_make || pd_free_put) pd_valid_q[pd_idx] <= pd_make;
+    if (xrcd_make || xrcd_put) xrcd_valid_q[xrcd_idx] <= xrcd_make;
     if (cq_set_valid_o && cq_set_ready_i) eq_ref_q[EqW'(cq.eq)] <= eq_ref_q[EqW'(cq.eq)] + (CqW + 1)'(1);
     if (cq_clr_o) eq_ref_q[cq_eq] <= eq_ref_q[cq_eq] - (CqW + 1)'(1);
     if (rst_i) begin
       state_q      <= ST_IDLE;
       pd_valid_q   <= '0;
+      xrcd_valid_q <= '0;
       drain_req_o  <= 1'b0;
       fatal_seen_q <= 1'b0;
       gone_q       <= 1'b0;

@@ -13,6 +13,7 @@ module rnic_ctrl
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumMr = 1024,
+    parameter int unsigned NumSrq = 64,
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned DmaTags = 64,
     parameter int unsigned MaxSqStride = 4,
@@ -40,9 +41,13 @@ module rnic_ctrl
     output logic qp_cmd_valid_o, input logic qp_cmd_ready_i, output cmd_qp_t qp_cmd_o,
     input  logic qp_cpl_valid_i, output logic qp_cpl_ready_o, input qp_cpl_t qp_cpl_i,
     input  logic qp_ready_i,
-    output logic [NUM_PD-1:0] pd_valid_o, output logic [NumCq-1:0] cq_valid_o, output port_cfg_t port_cfg_o,
+    output logic [NUM_PD-1:0] pd_valid_o, output logic [NumCq-1:0] cq_valid_o, output logic [NUM_XRCD-1:0] xrcd_valid_o, output port_cfg_t port_cfg_o,
     input  logic ref_valid_i, input qp_ref_t ref_i,
     output logic drain_req_o, input logic drain_ack_i,
+    // shared receive queues: set and limit are held until ready, idx stands for all; what is known of idx comes one cycle later
+    output logic srq_set_valid_o, input logic srq_set_ready_i, output logic srq_limit_valid_o, input logic srq_limit_ready_i, output logic srq_clr_o,
+    output logic [15:0] srq_idx_o, output srq_cfg_t srq_cfg_o, output logic [15:0] srq_limit_o,
+    input  logic [NumSrq-1:0] srq_valid_i, input logic [15:0] srq_pd_i, input logic [15:0] srq_cur_limit_i, input logic [15:0] srq_left_i,
     // memory keys: answer to each port in the order of its requests
     input  logic [NumMrPort-1:0] mr_req_valid_i, output logic [NumMrPort-1:0] mr_req_ready_o, input mr_req_t [NumMrPort-1:0] mr_req_i,
     output logic [NumMrPort-1:0] mr_rsp_valid_o, output mr_rsp_t mr_rsp_o,   // valid for one cycle: the asker takes it
@@ -50,6 +55,7 @@ module rnic_ctrl
     input  logic [NumCqe-1:0] cqe_valid_i, output logic [NumCqe-1:0] cqe_ready_o, input cqe_req_t [NumCqe-1:0] cqe_i,
     input  logic [NumEqe-1:0] eqe_valid_i, output logic [NumEqe-1:0] eqe_ready_o, input eqe_req_t [NumEqe-1:0] eqe_i,
     output logic qp_err_valid_o, output qp_err_t qp_err_o,           // CQ overrun
+    output logic cq_idle_o,                                          // every completion taken so far is written
     input  logic port_up_i,                                          // link state: PORT_ACTIVE and PORT_ERR events
     output logic [6:0] cnt_rd_idx_o, input logic [63:0] cnt_rd_i,
     output cnt_t cnt_o
@@ -70,7 +76,7 @@ module rnic_ctrl
       .cmd_valid_o(cmd_valid), .cmd_ready_i(cmd_ready), .cmd_o(fetched), .done_i(cpl_done)
   );
 
-  logic ask_ok, pd_used, cq_used, mr_there, gid_ok, mr_set, mr_clr, mr_ref, mr_ref_inc, cq_set_valid, cq_set_ready, cq_clr, cq_idle;
+  logic ask_ok, pd_used, cq_used, srq_used, xrcd_used, mr_there, gid_ok, mr_set, mr_clr, mr_ref, mr_ref_inc, cq_set_valid, cq_set_ready, cq_clr, cq_idle;
   logic eq_set, eq_clr, eq_idle, set_port, set_gid, set_pkey, query_start, query_done;
   logic [7:0] mr_key;
   logic [15:0] mr_pd, mr_ref_pd;
@@ -78,13 +84,16 @@ module rnic_ctrl
   logic [CqW-1:0] cq_idx;
   logic [NUM_EQ-1:0] eq_valid;
   assign qp_cmd_o = cmd;
-  rnic_cmd_exec #(.NumCq(NumCq), .NumMr(NumMr), .DrainLog(DrainLog)) u_exec (
+  logic [$clog2(NumSrq)-1:0] srq_idx;
+  rnic_cmd_exec #(.NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .MaxRqStride(MaxRqStride), .DrainLog(DrainLog)) u_exec (
       .clk_i, .rst_i, .restart_i(cmd_restart_i), .fatal_i(fatal_o), .timeout_o(timeout),
       .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_i(fetched), .cmd_o(cmd),
       .cpl_valid_o(cpl_valid), .cpl_ready_i(cpl_ready), .cpl_o(cpl),
       .qp_cmd_valid_o, .qp_cmd_ready_i, .qp_cpl_valid_i, .qp_cpl_ready_o, .qp_cpl_i, .drain_req_o, .drain_ack_i,
       .pd_valid_o, .cq_valid_i(cq_valid_o), .eq_valid_i(eq_valid), .ask_ok_i(ask_ok), .pd_used_i(pd_used), .cq_used_i(cq_used),
       .mr_valid_i(mr_there), .mr_key_i(mr_key), .mr_pd_i(mr_pd), .gid_ok_i(gid_ok),
+      .srq_valid_i, .xrcd_valid_o, .srq_used_i(srq_used), .xrcd_used_i(xrcd_used), .srq_pd_i, .srq_limit_i(srq_cur_limit_i), .srq_left_i,
+      .srq_set_valid_o, .srq_set_ready_i, .srq_limit_valid_o, .srq_limit_ready_i, .srq_clr_o, .srq_idx_o(srq_idx),
       .mr_set_o(mr_set), .mr_clr_o(mr_clr), .mr_idx_o(mr_idx), .mr_ref_o(mr_ref), .mr_ref_inc_o(mr_ref_inc), .mr_ref_pd_o(mr_ref_pd),
       .cq_set_valid_o(cq_set_valid), .cq_set_ready_i(cq_set_ready), .cq_clr_o(cq_clr), .cq_idx_o(cq_idx), .cq_idle_i(cq_idle),
       .eq_set_o(eq_set), .eq_clr_o(eq_clr), .eq_idle_i(eq_idle),
@@ -101,6 +110,7 @@ module rnic_ctrl
   cmd_mr_t p_mr;
   cmd_cq_t p_cq;
   cmd_eq_t p_eq;
+  cmd_srq_t p_srq;
   cmd_out_t p_out;
   // verilator lint_on UNUSEDSIGNAL
   assign hdr    = cmd;
@@ -110,7 +120,12 @@ module rnic_ctrl
   assign p_mr   = cmd;
   assign p_cq   = cmd;
   assign p_eq   = cmd;
+  assign p_srq  = cmd;
   assign p_out  = cmd;
+  assign srq_idx_o   = 16'(srq_idx);
+  assign srq_cfg_o   = '{pd: p_srq.pd, uar: p_srq.uar, log_size: p_srq.log_size, log_stride: p_srq.log_stride, base: p_srq.base};
+  assign srq_limit_o = p_srq.limit;
+  assign cq_idle_o   = cq_idle;
 
   // Completions and query results leave through one client. A query begins when the completion before it is out, and the
   // executor hands no completion over while it runs.
@@ -128,9 +143,9 @@ module rnic_ctrl
       .done_o(cpl_done), .msix_valid_o(msix_valid_o[1]), .msix_ready_i(msix_ready_i[1])
   );
   assign msix_vec_o[1] = 8'(MSIX_CMD);
-  logic [19:0][31:0] caps;
+  logic [21:0][31:0] caps;
   rnic_caps #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
       .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
   ) u_caps (.caps_o(caps));
   rnic_cmd_query #(.DataW(DataW)) u_query (
@@ -142,9 +157,10 @@ module rnic_ctrl
   // ---------------------------------------------------------------- objects
   logic refcnt_ready, mr_ready;
   assign ready_o = refcnt_ready && mr_ready && qp_ready_i;
-  rnic_refcnt #(.NumCq(NumCq)) u_refcnt (
+  rnic_refcnt #(.NumCq(NumCq), .NumSrq(NumSrq)) u_refcnt (
       .clk_i, .rst_i, .ready_o(refcnt_ready), .ref_valid_i, .ref_i, .mr_valid_i(mr_ref), .mr_inc_i(mr_ref_inc), .mr_pd_i(mr_ref_pd),
-      .ask_idx_i(16'(hdr.handle)), .ask_ok_o(ask_ok), .pd_used_o(pd_used), .cq_used_o(cq_used)
+      .ask_idx_i(16'(hdr.handle)), .ask_ok_o(ask_ok), .pd_used_o(pd_used), .cq_used_o(cq_used),
+      .srq_used_o(srq_used), .xrcd_used_o(xrcd_used)
   );
 
   logic port_evt_valid, port_evt_ready, cq_evt_valid, cq_evt_ready, fatal_evt_q, fatal_evt_ready;

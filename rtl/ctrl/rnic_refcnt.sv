@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference counts: of PDs by queue pairs and regions, of CQs by queue pairs (as send and as receive queue apart).
-// Contract: one update a cycle from each of the two ports, never refused, and never in the same cycle: a region is made or freed by the
+// Reference counts: of PDs by queue pairs, regions and SRQs, of XRC domains and SRQs by queue pairs, of CQs by queue pairs (as send and as
+// receive queue apart).
+// Contract: one update a cycle from each of the two ports, never refused, and never in the same cycle: a region or SRQ is made or freed by the
 // executor, queue pairs change while the executor waits for the QP engine. A CQ handle that cannot exist (0xFFFF: none) counts nothing.
 // ask_i: the answer stands one cycle later and counts every update before it; ask_ok_o is low in a cycle in which an update
 // takes the read port: ask again. After reset the counts are cleared; ready_o tells when.
@@ -8,27 +9,33 @@ module rnic_refcnt
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
 #(
-    parameter int unsigned NumCq = 256
+    parameter int unsigned NumCq = 256,
+    parameter int unsigned NumSrq = 64
 ) (
     input  logic clk_i,
     input  logic rst_i,
     output logic ready_o,
     input  logic ref_valid_i,
     input  qp_ref_t ref_i,
-    input  logic mr_valid_i,                 // a region begins or ceases to use a PD
+    input  logic mr_valid_i,                 // a region or SRQ begins or ceases to use a PD
     input  logic mr_inc_i,
     // verilator lint_off UNUSEDSIGNAL
     // (handles in the table: judged elsewhere)
     input  logic [15:0] mr_pd_i,
-    input  logic [15:0] ask_idx_i,           // PD or CQ
+    input  logic [15:0] ask_idx_i,           // PD, CQ, SRQ or XRC domain
     // verilator lint_on UNUSEDSIGNAL
     output logic ask_ok_o,
     output logic pd_used_o,
-    output logic cq_used_o
+    output logic cq_used_o,
+    output logic srq_used_o,
+    output logic xrcd_used_o
 );
   localparam int unsigned PdW = $clog2(NUM_PD);
   localparam int unsigned CqW = $clog2(NumCq);
-  localparam int unsigned N = (NUM_PD > NumCq) ? NUM_PD : NumCq;
+  localparam int unsigned SrqW = $clog2(NumSrq);
+  localparam int unsigned XrcdW = $clog2(NUM_XRCD);
+  localparam int unsigned N1 = (NUM_PD > NumCq) ? NUM_PD : NumCq;
+  localparam int unsigned N = (NumSrq > N1) ? NumSrq : N1;
   localparam int unsigned NW = $clog2(N + 1);
   localparam int unsigned RefW = 18;         // every QP and every region of the largest build
 
@@ -38,16 +45,22 @@ module rnic_refcnt
   assign ready_o  = !clearing;
 
   // An update reads, and writes one cycle later; the RAM passes a write on to a read in its cycle.
-  logic update, pd_up_q, inc_q, send_q, recv_q;
+  logic update, pd_up_q, inc_q, send_q, recv_q, srq_q, xrcd_q;
   logic [16:0] n_q;
   logic [PdW-1:0] pd_addr, pd_q;
   logic [CqW-1:0] send_addr, send_idx_q, recv_addr, recv_idx_q;
-  logic [RefW-1:0] pd_cnt, send_cnt, recv_cnt;
+  logic [SrqW-1:0] srq_addr, srq_idx_q;
+  logic [XrcdW-1:0] xrcd_addr, xrcd_idx_q;
+  logic [RefW-1:0] pd_cnt, send_cnt, recv_cnt, srq_cnt, xrcd_cnt;
   assign update    = ref_valid_i || mr_valid_i;
   assign ask_ok_o  = !update;
   assign pd_addr   = ref_valid_i ? PdW'(ref_i.pd) : mr_valid_i ? PdW'(mr_pd_i) : PdW'(ask_idx_i);
   assign send_addr = ref_valid_i ? CqW'(ref_i.send_cq) : CqW'(ask_idx_i);
   assign recv_addr = ref_valid_i ? CqW'(ref_i.recv_cq) : CqW'(ask_idx_i);
+  assign srq_addr  = ref_valid_i ? SrqW'(ref_i.srq) : SrqW'(ask_idx_i);
+  assign xrcd_addr = ref_valid_i ? XrcdW'(ref_i.pd) : XrcdW'(ask_idx_i);
+  assign srq_used_o  = srq_cnt != '0;
+  assign xrcd_used_o = xrcd_cnt != '0;
   assign pd_used_o = pd_cnt != '0;
   assign cq_used_o = send_cnt != '0 || recv_cnt != '0;
 
@@ -67,9 +80,21 @@ module rnic_refcnt
       .clk_i, .we_i(recv_q || clearing), .waddr_i(clearing ? CqW'(clear_q) : recv_idx_q),
       .wdata_i(clearing ? '0 : moved(recv_cnt, inc_q, n_q)), .re_i(1'b1), .raddr_i(recv_addr), .rdata_o(recv_cnt)
   );
+  rnic_ram #(.Width(RefW), .Depth(NumSrq)) u_srq (
+      .clk_i, .we_i(srq_q || clearing), .waddr_i(clearing ? SrqW'(clear_q) : srq_idx_q),
+      .wdata_i(clearing ? '0 : moved(srq_cnt, inc_q, n_q)), .re_i(1'b1), .raddr_i(srq_addr), .rdata_o(srq_cnt)
+  );
+  rnic_ram #(.Width(RefW), .Depth(NUM_XRCD)) u_xrcd (
+      .clk_i, .we_i(xrcd_q || clearing), .waddr_i(clearing ? XrcdW'(clear_q) : xrcd_idx_q),
+      .wdata_i(clearing ? '0 : moved(xrcd_cnt, inc_q, n_q)), .re_i(1'b1), .raddr_i(xrcd_addr), .rdata_o(xrcd_cnt)
+  );
 
   always_ff @(posedge clk_i) begin
-    pd_up_q    <= update && !rst_i;
+    pd_up_q    <= update && !(ref_valid_i && ref_i.in_xrcd) && !rst_i;
+    srq_q      <= ref_valid_i && ref_i.has_srq && !rst_i;
+    xrcd_q     <= ref_valid_i && ref_i.in_xrcd && !rst_i;
+    srq_idx_q  <= srq_addr;
+    xrcd_idx_q <= xrcd_addr;
     send_q     <= ref_valid_i && 32'(ref_i.send_cq) < NumCq && !rst_i;
 `ifdef RNIC_CUT_CQ_RECV_REF
     recv_q     <= 1'b0;
@@ -87,6 +112,8 @@ module rnic_refcnt
       a_one_at_a_time : assert (!(ref_valid_i && mr_valid_i));
       a_after_clear : assert (!(update && clearing));
       if (pd_up_q && !inc_q) a_pd_not_below_zero : assert (pd_cnt >= RefW'(n_q));
+      if (srq_q && !inc_q) a_srq_not_below_zero : assert (srq_cnt >= RefW'(n_q));
+      if (xrcd_q && !inc_q) a_xrcd_not_below_zero : assert (xrcd_cnt >= RefW'(n_q));
       if (send_q && !inc_q) a_send_not_below_zero : assert (send_cnt >= RefW'(n_q));
       if (recv_q && !inc_q) a_recv_not_below_zero : assert (recv_cnt >= RefW'(n_q));
     end

@@ -29,15 +29,17 @@ package rnic_spec_pkg;
   localparam int unsigned NUM_GID = 16;
   localparam int unsigned NUM_PKEY = 8;
   localparam int unsigned NUM_PD = 256;
+  localparam int unsigned NUM_XRCD = 16;  // XRC domains
   localparam int unsigned MAX_RD_ATOMIC = 16;  // largest max_rd_atomic and max_dest_rd_atomic
   localparam int unsigned MAX_RECORDS = 64;  // records of one record batch
   localparam int unsigned MAX_SGE = 16;
-  localparam int unsigned MAX_LOG_RING = 15;  // log2 of the entries of a send or receive queue
+  localparam int unsigned MAX_LOG_RING = 15;  // log2 of the entries of a send, receive or shared receive queue
   localparam logic [15:0] ROCE_UDP_PORT = 16'h12b7;
   localparam int unsigned TLP_OVERHEAD_BYTES = 20;  // link bytes counted per TLP beside its payload
   localparam logic [11:0] DB_SQ = 12'h000;  // offset in a doorbell page
   localparam logic [11:0] DB_RQ = 12'h008;
   localparam logic [11:0] DB_CQ = 12'h010;
+  localparam logic [11:0] DB_SRQ = 12'h018;
   localparam logic [15:0] ETHERTYPE_IPV4 = 16'h0800;
   localparam logic [15:0] ETHERTYPE_IPV6 = 16'h86dd;
   localparam logic [15:0] ETHERTYPE_VLAN = 16'h8100;
@@ -108,6 +110,12 @@ package rnic_spec_pkg;
     CMD_OPCODE_DESTROY_CQ = 8'h21,
     CMD_OPCODE_CREATE_EQ = 8'h28,
     CMD_OPCODE_DESTROY_EQ = 8'h29,
+    CMD_OPCODE_CREATE_SRQ = 8'h30,
+    CMD_OPCODE_DESTROY_SRQ = 8'h31,
+    CMD_OPCODE_MODIFY_SRQ = 8'h32,
+    CMD_OPCODE_QUERY_SRQ = 8'h33,
+    CMD_OPCODE_CREATE_XRCD = 8'h38,
+    CMD_OPCODE_DESTROY_XRCD = 8'h39,
     CMD_OPCODE_CREATE_QP = 8'h40,
     CMD_OPCODE_MODIFY_QP = 8'h41,
     CMD_OPCODE_QUERY_QP = 8'h42,
@@ -115,7 +123,7 @@ package rnic_spec_pkg;
     CMD_OPCODE_INSTALL_QP = 8'h44,
     CMD_OPCODE_LIST_QP = 8'h45
   } cmd_opcode_e;
-  localparam int unsigned CMD_OPCODE_COUNT = 19;
+  localparam int unsigned CMD_OPCODE_COUNT = 25;
 
   // Status of a command completion.
   typedef enum logic [7:0] {
@@ -403,7 +411,7 @@ package rnic_spec_pkg;
   // What every command has in common; the rest of the 64 bytes depends on the opcode.
   typedef struct packed {
     logic [447:0]  rsvd_0;  // 8.0
-    logic [31:0]   handle;  // 4.0: object handle: QPN, PD, CQ, EQ, memory key, port or table index
+    logic [31:0]   handle;  // 4.0: object handle: QPN, PD, CQ, EQ, SRQ, XRC domain, memory key, port or table index
     logic [15:0]   tag;  // 2.0: returned in the completion, chosen by the driver
     logic [7:0]    flags;  // 1.0: per-command flags (CmdFlag)
     logic [7:0]    opcode;  // 0.0: CmdOpcode
@@ -496,6 +504,26 @@ package rnic_spec_pkg;
     return {x.rsvd_0, x.rsvd_1} == '0;
   endfunction
 
+  // CREATE_SRQ: a ring of 2^log_size slots, linked: each receive WQE names in `next` the slot of the one that will be posted after it, so that slots are used again in any order. One slot is always free: 2^log_size - 1 WQEs can wait. MODIFY_SRQ: the limit of the SRQ that handle names.
+  typedef struct packed {
+    logic [319:0]  rsvd_1;  // 24.0
+    logic [63:0]   base;  // 16.0: bus address of slot 0, 64-byte aligned; the first WQE is posted there
+    logic [15:0]   rsvd_0;  // 14.0
+    logic [15:0]   limit;  // 12.0: MODIFY_SRQ: SRQ_LIMIT_REACHED is raised once when fewer WQEs than this wait; 0: never
+    logic [3:0]    log_stride;  // 11.4: a receive WQE takes 32 << n bytes
+    logic [3:0]    log_size;  // 11.0: log2 of the slots, 1 to 15
+    logic [7:0]    uar;  // 10.0: doorbell page
+    logic [15:0]   pd;  // 8.0: for the keys of its WQEs
+    logic [31:0]   handle;  // 4.0: 0; MODIFY_SRQ: the SRQ
+    logic [15:0]   tag;  // 2.0
+    logic [7:0]    flags;  // 1.0
+    logic [7:0]    opcode;  // 0.0
+  } cmd_srq_t;
+  localparam int unsigned CMD_SRQ_BYTES = 64;
+  function automatic logic cmd_srq_rsvd_ok(cmd_srq_t x);
+    return {x.rsvd_0, x.rsvd_1} == '0;
+  endfunction
+
   // CREATE_EQ: handle is the event queue number; queue n raises MSI-X vector n. A ring of 2^log_size entries of 32 bytes, zeroed by the driver before.
   typedef struct packed {
     logic [319:0]  rsvd_1;  // 24.0
@@ -533,7 +561,7 @@ package rnic_spec_pkg;
     logic [15:0]   srq;  // 18.0
     logic [15:0]   recv_cq;  // 16.0
     logic [15:0]   send_cq;  // 14.0
-    logic [15:0]   pd;  // 12.0
+    logic [15:0]   pd;  // 12.0: XRC_TGT: the XRC domain
     logic [3:0]    align_log2;  // 11.4: alignment of a contiguous range: first QPN is a multiple of 2^align_log2
     logic [3:0]    qp_type;  // 11.0: QpType
     logic [23:0]   count;  // 8.0: number of QPs, 1 or more
@@ -563,7 +591,9 @@ package rnic_spec_pkg;
 
   // Result of QUERY_DEVICE: the registers of the CAPS block, in their order.
   typedef struct packed {
-    logic [383:0]  rsvd_0;  // 80.0
+    logic [319:0]  rsvd_0;  // 88.0
+    logic [31:0]   num_xrcd;  // 84.0
+    logic [31:0]   num_srq;  // 80.0
     logic [31:0]   max_rq_stride;  // 76.0
     logic [31:0]   max_sq_stride;  // 72.0
     logic [31:0]   wqe_opcodes;  // 68.0
@@ -713,12 +743,14 @@ package rnic_spec_pkg;
     logic [31:0]   sge0_lkey;  // 28.0
     logic [31:0]   sge0_length;  // 24.0
     logic [63:0]   sge0_addr;  // 16.0
-    logic [119:0]  rsvd_0;  // 1.0
+    logic [95:0]   rsvd_1;  // 4.0
+    logic [15:0]   next;  // 2.0: shared receive queue: slot of the WQE that will be posted after this one; reserved in a queue of a QP
+    logic [7:0]    rsvd_0;  // 1.0
     logic [7:0]    num_sge;  // 0.0
   } rq_wqe_t;
   localparam int unsigned RQ_WQE_BYTES = 32;
   function automatic logic rq_wqe_rsvd_ok(rq_wqe_t x);
-    return {x.rsvd_0} == '0;
+    return {x.rsvd_0, x.rsvd_1} == '0;
   endfunction
 
   // Scatter/gather element.
@@ -747,7 +779,7 @@ package rnic_spec_pkg;
     logic          with_imm;  // 7.1
     logic          grh;  // 7.0
     logic [7:0]    status;  // 6.0: WcStatus
-    logic [15:0]   wqe_index;  // 4.0: slot counter of the WQE: post number modulo 65536
+    logic [15:0]   wqe_index;  // 4.0: slot counter of the WQE: post number modulo 65536; of a receive from a shared receive queue its slot
     logic [7:0]    opcode;  // 3.0: WcOpcode
     logic [23:0]   qpn;  // 0.0
   } cqe_t;
@@ -760,7 +792,7 @@ package rnic_spec_pkg;
   typedef struct packed {
     logic [63:0]   timestamp;  // 24.0: device clock cycles
     logic [127:0]  rsvd_1;  // 8.0
-    logic [31:0]   number;  // 4.0: QPN, CQ or port
+    logic [31:0]   number;  // 4.0: QPN, CQ, SRQ or port
     logic          phase;  // 3.7: 1 on the ring's first lap, then toggles with each lap
     logic [22:0]   rsvd_0;  // 1.0
     logic [7:0]    event_;  // 0.0: EventType
@@ -779,6 +811,18 @@ package rnic_spec_pkg;
   } db_queue_t;
   localparam int unsigned DB_QUEUE_BYTES = 8;
   function automatic logic db_queue_rsvd_ok(db_queue_t x);
+    return {x.rsvd_0, x.rsvd_1} == '0;
+  endfunction
+
+  // Doorbell at page offset 0x18 (shared receive queue): one 64-bit write.
+  typedef struct packed {
+    logic [15:0]   rsvd_1;  // 6.0
+    logic [15:0]   producer;  // 4.0: number of WQEs posted since it was created, modulo 65536
+    logic [7:0]    rsvd_0;  // 3.0
+    logic [23:0]   srqn;  // 0.0
+  } db_srq_t;
+  localparam int unsigned DB_SRQ_BYTES = 8;
+  function automatic logic db_srq_rsvd_ok(db_srq_t x);
     return {x.rsvd_0, x.rsvd_1} == '0;
   endfunction
 
@@ -1106,6 +1150,18 @@ package rnic_spec_pkg;
         return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_0000000000000000_ffffffffffffff00_000000000000ff00;
       CMD_OPCODE_DESTROY_EQ:
         return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_000000000000ff00;
+      CMD_OPCODE_CREATE_SRQ:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_0000000000000000_ffffffff00000000_ffffffff0000ff00;
+      CMD_OPCODE_DESTROY_SRQ:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_000000000000ff00;
+      CMD_OPCODE_MODIFY_SRQ:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffff0000ffffffff_000000000000ff00;
+      CMD_OPCODE_QUERY_SRQ:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_000000000000ff00;
+      CMD_OPCODE_CREATE_XRCD:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffff0000ff00;
+      CMD_OPCODE_DESTROY_XRCD:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_000000000000ff00;
       CMD_OPCODE_CREATE_QP:
         return 512'hffffffffffffffff_0000000000000000_0000000000000000_0000000000000000_0000000000000000_ff00000000000000_0000000000000000_000000000000f000;
       CMD_OPCODE_MODIFY_QP:
@@ -1137,6 +1193,12 @@ package rnic_spec_pkg;
       CMD_OPCODE_DESTROY_CQ,
       CMD_OPCODE_CREATE_EQ,
       CMD_OPCODE_DESTROY_EQ,
+      CMD_OPCODE_CREATE_SRQ,
+      CMD_OPCODE_DESTROY_SRQ,
+      CMD_OPCODE_MODIFY_SRQ,
+      CMD_OPCODE_QUERY_SRQ,
+      CMD_OPCODE_CREATE_XRCD,
+      CMD_OPCODE_DESTROY_XRCD,
       CMD_OPCODE_CREATE_QP,
       CMD_OPCODE_MODIFY_QP,
       CMD_OPCODE_QUERY_QP,
@@ -1535,6 +1597,8 @@ package rnic_spec_pkg;
   localparam logic [17:0] REG_CAPS_WQE_OPCODES = 18'h0014c;  // ro: bit WqeOpcode: can be posted
   localparam logic [17:0] REG_CAPS_MAX_SQ_STRIDE = 18'h00150;  // ro: largest log_sq_stride
   localparam logic [17:0] REG_CAPS_MAX_RQ_STRIDE = 18'h00154;  // ro: largest log_rq_stride
+  localparam logic [17:0] REG_CAPS_NUM_SRQ = 18'h00158;  // ro: shared receive queues
+  localparam logic [17:0] REG_CAPS_NUM_XRCD = 18'h0015c;  // ro: XRC domains
 
   // control and status
   localparam logic [17:0] BLK_CTRL_BASE = 18'h00200;

@@ -13,6 +13,7 @@ module rnic_bar_regs
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumMr = 1024,
+    parameter int unsigned NumSrq = 64,
     parameter int unsigned DmaTags = 64,
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxSqStride = 4,
@@ -62,9 +63,9 @@ module rnic_bar_regs
     output logic db_valid_o,
     output logic db_whole_o                  // one 64-bit write
 );
-  logic [19:0][31:0] caps;
+  logic [21:0][31:0] caps;
   rnic_caps #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
       .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
   ) u_caps (.caps_o(caps));
   localparam logic [31:0] ForceFatal = 32'h4641_5441;
@@ -119,7 +120,7 @@ module rnic_bar_regs
       REG_EQ_DOORBELL, REG_EQ_DOORBELL + addr_t'(4): ;
       default: r.ok = 1'b0;
     endcase
-    if (a >= REG_CAPS_LOG_QP && a <= REG_CAPS_MAX_RQ_STRIDE) r = '{ok: 1'b1, value: caps[5'((a - REG_CAPS_LOG_QP) >> 2)]};
+    if (a >= REG_CAPS_LOG_QP && a <= REG_CAPS_NUM_XRCD) r = '{ok: 1'b1, value: caps[5'((a - REG_CAPS_LOG_QP) >> 2)]};
     return r;
   endfunction
 

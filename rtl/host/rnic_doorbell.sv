@@ -4,7 +4,8 @@
 // lives (index and generation), it came through the QP's own page, the state takes posts, and the producer lies between the
 // old producer and the consumer plus the ring; otherwise it is dropped and counted under the first of these rules that it
 // breaks, and nothing changes. Indices of another life count as 0. *_prod_o: as stored, one cycle after *_prod_idx_i; the kick
-// comes one cycle after the new index can be read. Doorbells of completion queues are handed on with their page.
+// comes one cycle after the new index can be read. Doorbells of completion queues and shared receive queues are handed on with
+// their page.
 module rnic_doorbell
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -21,6 +22,8 @@ module rnic_doorbell
     input  logic [63:0] db_data_i,
     output logic cq_db_valid_o,
     output cq_db_t cq_db_o,
+    output logic srq_db_valid_o,
+    output srq_db_t srq_db_o,
     output qp_idx_t db_hot_idx_o,
     // (not all of the hot word matters to a doorbell)
     // verilator lint_off UNUSEDSIGNAL
@@ -46,12 +49,15 @@ module rnic_doorbell
   // ---------------------------------------------------------------- which one
   db_queue_t db;
   db_cq_t cq_db;
-  logic is_sq, is_rq, is_cq;
+  db_srq_t srq_db;
+  logic is_sq, is_rq, is_cq, is_srq;
   assign db           = db_queue_t'(db_data_i);
   assign cq_db        = db_cq_t'(db_data_i);
+  assign srq_db       = db_srq_t'(db_data_i);
   assign is_sq        = db_valid_i && db_whole_i && db_off_i == DB_SQ && db_queue_rsvd_ok(db);
   assign is_rq        = db_valid_i && db_whole_i && db_off_i == DB_RQ && db_queue_rsvd_ok(db);
   assign is_cq        = db_valid_i && db_whole_i && db_off_i == DB_CQ && db_cq_rsvd_ok(cq_db);
+  assign is_srq       = db_valid_i && db_whole_i && db_off_i == DB_SRQ && db_srq_rsvd_ok(srq_db);
   assign db_hot_idx_o = qpn_idx(db.qpn, QpIdxW);
 
   logic sq_q, rq_q, bad_q;
@@ -62,9 +68,11 @@ module rnic_doorbell
   always_ff @(posedge clk_i) begin
     sq_q          <= !rst_i && is_sq;
     rq_q          <= !rst_i && is_rq;
-    bad_q         <= !rst_i && db_valid_i && !(is_sq || is_rq || is_cq);
+    bad_q         <= !rst_i && db_valid_i && !(is_sq || is_rq || is_cq || is_srq);
     cq_db_valid_o <= !rst_i && is_cq;
     cq_db_o       <= '{uar: db_uar_i, db: cq_db};
+    srq_db_valid_o <= !rst_i && is_srq;
+    srq_db_o       <= '{uar: db_uar_i, db: srq_db};
     uar_q         <= db_uar_i;
     qpn_q         <= db.qpn;
     idx_q         <= QpIdxW'(db.qpn);

@@ -9,6 +9,7 @@ module rnic_host
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumMr = 1024,
+    parameter int unsigned NumSrq = 64,
     parameter int unsigned DmaTags = 64,
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxSqStride = 4,
@@ -42,6 +43,7 @@ module rnic_host
     output logic cmd_producer_we_o, output logic [15:0] cmd_producer_o, input logic [15:0] cmd_producer_i, input logic [15:0] cmd_consumer_i, input logic [2:0] cmd_status_i,
     output logic eq_db_valid_o, output db_eq_t eq_db_o,
     output logic cq_db_valid_o, output cq_db_t cq_db_o,
+    output logic srq_db_valid_o, output srq_db_t srq_db_o,
     // doorbells of send and receive queues: checked against the hot word; running producer indices read by the engines
     output qp_idx_t db_hot_idx_o, input qp_hot_t db_hot_i,          // answer one cycle later
     output logic sq_kick_valid_o, output qp_idx_t sq_kick_idx_o,    // send queue has a new producer index
@@ -70,7 +72,7 @@ module rnic_host
       .reg_re_o(reg_re), .reg_raddr_o(reg_raddr), .reg_rdata_i(reg_rdata), .reg_ok_i(reg_ok), .ur_wr_o(ur_wr), .ur_rd_o(ur_rd)
   );
   rnic_bar_regs #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
       .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
   ) u_regs (
       .clk_i, .rst_i, .we_i(reg_we), .waddr_i(reg_waddr), .wdata_i(reg_wdata),
@@ -87,7 +89,7 @@ module rnic_host
   rnic_doorbell #(.QpIdxW(QpIdxW)) u_doorbell (
       .clk_i, .rst_i, .db_valid_i(db_valid), .db_whole_i(db_whole),
       .db_uar_i(8'(reg_waddr[BAR0_ADDR_W-1:12]) - 8'(UAR_BASE / UAR_BYTES)), .db_off_i({reg_waddr[11:3], 3'b000}), .db_data_i(reg_wdata),
-      .cq_db_valid_o, .cq_db_o, .db_hot_idx_o, .db_hot_i,
+      .cq_db_valid_o, .cq_db_o, .srq_db_valid_o, .srq_db_o, .db_hot_idx_o, .db_hot_i,
       .sq_kick_valid_o, .sq_kick_idx_o, .rq_kick_valid_o, .rq_kick_idx_o, .sq_prod_idx_i, .sq_prod_o, .rq_prod_idx_i, .rq_prod_o,
       .sq_cons_we_i, .sq_cons_i, .rq_cons_we_i, .rq_cons_i, .cnt_o(cnt_db)
   );

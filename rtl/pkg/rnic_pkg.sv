@@ -78,6 +78,7 @@ package rnic_pkg;
 
   // Told by the gate in the cycle in which a control section changes; 1 per cycle, never refused.
   typedef struct packed {
+    logic      left_srq;           // ->RESET or destroy of a QP with a shared receive queue
     qp_idx_t   idx;
     epoch_t    epoch;              // the new one
     qp_state_e state;              // the new one
@@ -156,7 +157,7 @@ package rnic_pkg;
   typedef struct packed {
     logic [7:0]  eqn;              // event queue
     logic [7:0]  event_type;       // event_type_e
-    logic [31:0] number;           // QPN, CQ or port
+    logic [31:0] number;           // QPN, CQ, SRQ or port
   } eqe_req_t;
 
   // ---------------------------------------------------------------- wire side
@@ -204,6 +205,9 @@ package rnic_pkg;
 
   // Reference counts: n QPs begin (inc) or cease to use these objects. 1 per cycle, never refused.
   typedef struct packed {
+    logic        in_xrcd;          // pd is an XRC domain
+    logic        has_srq;
+    logic [15:0] srq;
     logic        inc;
     logic [16:0] n;
     logic [15:0] pd;
@@ -216,6 +220,26 @@ package rnic_pkg;
     logic [7:0] uar;
     db_cq_t     db;
   } cq_db_t;
+
+  // Doorbell of a shared receive queue, from page uar.
+  typedef struct packed {
+    logic [7:0] uar;
+    db_srq_t    db;
+  } srq_db_t;
+
+  // Parameters of a shared receive queue, and what the responder takes next from it.
+  typedef struct packed {
+    logic [15:0] pd;
+    logic [7:0]  uar;
+    logic [3:0]  log_size;
+    logic [3:0]  log_stride;       // receive WQE: 32 << n bytes
+    logic [63:0] base;
+  } srq_cfg_t;
+  typedef struct packed {
+    srq_cfg_t    cfg;
+    logic        avail;            // a WQE waits
+    wqe_idx_t    head;             // slot of the oldest
+  } srq_head_t;
 
   // Running index of a queue, with the life it belongs to.
   typedef struct packed {

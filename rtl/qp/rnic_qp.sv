@@ -11,6 +11,7 @@ module rnic_qp
     parameter int unsigned DataW = 64,
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned NumCq = 256,
+    parameter int unsigned NumSrq = 64,
     parameter int unsigned NumHot = 4,
     parameter int unsigned NumCold = 4,
     parameter int unsigned NumErr = 3,
@@ -30,6 +31,7 @@ module rnic_qp
     output logic wr_valid_o, input logic wr_ready_i, output dma_wr_hdr_t wr_hdr_o, output logic [DataW-1:0] wr_data_o, output logic wr_last_o,
     // what exists
     input  logic [NUM_PD-1:0] pd_valid_i, input logic [NumCq-1:0] cq_valid_i, input port_cfg_t port_cfg_i,
+    input  logic [NumSrq-1:0] srq_valid_i, input logic [NUM_XRCD-1:0] xrcd_valid_i,
     output logic ref_valid_o, output qp_ref_t ref_o,
     // barrier through the data path: request is held until ack
     output logic drain_req_o, input logic drain_ack_i,
@@ -99,7 +101,8 @@ module rnic_qp
 
   always_ff @(posedge clk_i) begin
     qp_evt_valid_o <= !rst_i && ready_o && (cmd_we || err_we);
-    qp_evt_o       <= '{idx: qp_idx_t'(widx), epoch: hot.epoch, state: hot.state, new_life: !err_we && new_life};
+    qp_evt_o       <= '{idx: qp_idx_t'(widx), epoch: hot.epoch, state: hot.state, new_life: !err_we && new_life,
+                        left_srq: !err_we && new_life && !create_we && cmd_hot.has_srq};
   end
 
   // ---------------------------------------------------------------- hardware errors
@@ -126,10 +129,11 @@ module rnic_qp
       .QpIdxW(QpIdxW),
       .GenW(GenW),
       .NumCq(NumCq),
+      .NumSrq(NumSrq),
       .MaxSqStride(MaxSqStride),
       .MaxRqStride(MaxRqStride)
   ) u_check (
-      .clk_i, .cmd_i(cmd), .pd_valid_i, .cq_valid_i,
+      .clk_i, .cmd_i(cmd), .pd_valid_i, .cq_valid_i, .srq_valid_i, .xrcd_valid_i,
       .status_o(chk_status), .detail_o(chk_detail), .has_send_cq_o(chk_send_cq), .has_recv_cq_o(chk_recv_cq)
   );
 

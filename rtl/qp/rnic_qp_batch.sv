@@ -388,12 +388,14 @@ module rnic_qp_batch
       // References fall before the barrier: their objects outlive it, since nothing destroys them while this command is under way.
       if (is_destroy) begin
         ref_valid_o <= 1'b1;
-        ref_o       <= '{inc: 1'b0, n: 17'd1, pd: cold_rsp_i.create.pd, send_cq: cold_rsp_i.create.send_cq, recv_cq: cold_rsp_i.create.recv_cq};
+        ref_o       <= '{inc: 1'b0, n: 17'd1, in_xrcd: cold_rsp_i.hot.qp_type == QP_TYPE_XRC_TGT, pd: cold_rsp_i.create.pd, send_cq: cold_rsp_i.create.send_cq,
+                         recv_cq: cold_rsp_i.create.recv_cq, has_srq: cold_rsp_i.hot.has_srq, srq: cold_rsp_i.create.srq};
       end
     end
     if (go_pass2 && is_create) begin
       ref_valid_o <= 1'b1;
-      ref_o       <= '{inc: 1'b1, n: count, pd: cmd_q.pd, send_cq: create_o.send_cq, recv_cq: create_o.recv_cq};
+      ref_o       <= '{inc: 1'b1, n: count, in_xrcd: cmd_q.qp_type == QP_TYPE_XRC_TGT, pd: cmd_q.pd, send_cq: create_o.send_cq,
+                       recv_cq: create_o.recv_cq, has_srq: cmd_q.flags[CMD_FLAG_USE_SRQ], srq: cmd_q.srq};
     end
 `ifdef RNIC_CUT_QP_REF
     ref_valid_o <= 1'b0;

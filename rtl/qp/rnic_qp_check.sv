@@ -3,6 +3,7 @@
 // Contract: cmd_i is held; the answer stands two cycles later for a command that creates (object tables are looked up in the
 // first cycle), one cycle later for the others.
 // status_o OK, or the first thing wrong with detail_o its byte offset in the command. The order is that of the statements.
+// With a shared receive queue nothing is asked of the fields that describe a receive ring.
 module rnic_qp_check
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -10,6 +11,7 @@ module rnic_qp_check
     parameter int unsigned QpIdxW = 8,
     parameter int unsigned GenW = 16,
     parameter int unsigned NumCq = 256,
+    parameter int unsigned NumSrq = 64,
     parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4
 ) (
@@ -20,6 +22,8 @@ module rnic_qp_check
     // verilator lint_on UNUSEDSIGNAL
     input  logic [NUM_PD-1:0] pd_valid_i,
     input  logic [NumCq-1:0] cq_valid_i,
+    input  logic [NumSrq-1:0] srq_valid_i,
+    input  logic [NUM_XRCD-1:0] xrcd_valid_i,
     output cmd_status_e status_o,
     output logic [31:0] detail_o,
     // of the type
@@ -29,9 +33,22 @@ module rnic_qp_check
   localparam int unsigned PdW = $clog2(NUM_PD);
   localparam int unsigned CqW = $clog2(NumCq);
 
-  logic pd_ok_q, send_cq_ok_q, recv_cq_ok_q;
+  localparam int unsigned SrqW = $clog2(NumSrq);
+  localparam int unsigned XrcdW = $clog2(NUM_XRCD);
+
+  logic pd_ok_q, send_cq_ok_q, recv_cq_ok_q, srq_ok_q, in_xrcd, use_srq, may_use_srq;
+  // An XRC target belongs to an XRC domain instead of a PD.
+`ifdef RNIC_CUT_XRC_TGT_DOMAIN
+  assign in_xrcd     = 1'b0;
+`else
+  assign in_xrcd     = cmd_i.qp_type == QP_TYPE_XRC_TGT;
+`endif
+  assign use_srq     = cmd_i.flags[CMD_FLAG_USE_SRQ];
+  assign may_use_srq = cmd_i.qp_type == QP_TYPE_RC || cmd_i.qp_type == QP_TYPE_UC || cmd_i.qp_type == QP_TYPE_UD || cmd_i.qp_type == QP_TYPE_DCT;
   always_ff @(posedge clk_i) begin
-    pd_ok_q      <= 32'(cmd_i.pd) < NUM_PD && pd_valid_i[cmd_i.pd[PdW-1:0]];
+    pd_ok_q      <= in_xrcd ? 32'(cmd_i.pd) < NUM_XRCD && xrcd_valid_i[cmd_i.pd[XrcdW-1:0]]
+                            : 32'(cmd_i.pd) < NUM_PD && pd_valid_i[cmd_i.pd[PdW-1:0]];
+    srq_ok_q     <= 32'(cmd_i.srq) < NumSrq && srq_valid_i[cmd_i.srq[SrqW-1:0]];
     send_cq_ok_q <= 32'(cmd_i.send_cq) < NumCq && cq_valid_i[cmd_i.send_cq[CqW-1:0]];
     recv_cq_ok_q <= 32'(cmd_i.recv_cq) < NumCq && cq_valid_i[cmd_i.recv_cq[CqW-1:0]];
   end
@@ -53,7 +70,7 @@ module rnic_qp_check
   assign table_size = 32'd1 << QpIdxW;
   assign rsvd_flags = 8'(cmd_rsvd_mask(cmd_i.opcode) >> 8);
 
-  assign has_send_cq_o = cmd_i.qp_type != QP_TYPE_XRC_TGT;
+  assign has_send_cq_o = cmd_i.qp_type != QP_TYPE_XRC_TGT && cmd_i.qp_type != QP_TYPE_DCT;
   assign has_recv_cq_o = cmd_i.qp_type != QP_TYPE_XRC_TGT && cmd_i.qp_type != QP_TYPE_XRC_INI;
 
   always_comb begin
@@ -108,9 +125,11 @@ module rnic_qp_check
     end else if (!known_type || (cmd_i.qp_type == QP_TYPE_GSI && !requested)) begin
       status = CMD_STATUS_BAD_PARAM;
       detail = 6'd11;
-    end else if (cmd_i.qp_type == QP_TYPE_DCT || cmd_i.flags[CMD_FLAG_USE_SRQ]) begin
-      status = CMD_STATUS_UNSUPPORTED;          // there are no shared receive queues
-      detail = (cmd_i.qp_type == QP_TYPE_DCT) ? 6'd11 : 6'd1;
+`ifndef RNIC_CUT_QP_SRQ_TYPE
+    end else if (use_srq ? !may_use_srq : cmd_i.qp_type == QP_TYPE_DCT) begin
+      status = CMD_STATUS_BAD_PARAM;            // a DCT receives from nowhere else
+      detail = 6'd1;
+`endif
     end else if (requested && (!want_ok || (cmd_i.qp_type == QP_TYPE_GSI) != want_gsi)) begin
       status = CMD_STATUS_BAD_PARAM;
       detail = 6'd4;
@@ -123,6 +142,11 @@ module rnic_qp_check
     end else if (has_recv_cq_o && !recv_cq_ok_q) begin
       status = CMD_STATUS_BAD_HANDLE;
       detail = 6'd16;
+`ifndef RNIC_CUT_QP_SRQ_CHECK
+    end else if (use_srq && !srq_ok_q) begin
+      status = CMD_STATUS_BAD_HANDLE;
+      detail = 6'd18;
+`endif
     end else if (32'(cmd_i.uar) >= NUM_UAR) begin
       status = CMD_STATUS_BAD_PARAM;
       detail = 6'd20;
@@ -132,19 +156,19 @@ module rnic_qp_check
     // verilator lint_on CMPCONST
       status = CMD_STATUS_BAD_PARAM;
       detail = 6'd21;
-    end else if (32'(cmd_i.log_sq_stride) > MaxSqStride || 32'(cmd_i.log_rq_stride) > MaxRqStride) begin
+    end else if (32'(cmd_i.log_sq_stride) > MaxSqStride || (!use_srq && 32'(cmd_i.log_rq_stride) > MaxRqStride)) begin
       status = CMD_STATUS_BAD_PARAM;
       detail = 6'd22;
     end else if (cmd_i.sq_base[5:0] != '0) begin
       status = CMD_STATUS_BAD_PARAM;
       detail = 6'd24;
-    end else if (cmd_i.rq_base[5:0] != '0) begin
+    end else if (!use_srq && cmd_i.rq_base[5:0] != '0) begin
       status = CMD_STATUS_BAD_PARAM;
       detail = 6'd32;
     end else if (cmd_i.count != 24'd1 && cmd_i.sq_pitch[5:0] != '0) begin
       status = CMD_STATUS_BAD_PARAM;            // else the next ring would stand askew
       detail = 6'd40;
-    end else if (cmd_i.count != 24'd1 && cmd_i.rq_pitch[5:0] != '0) begin
+    end else if (!use_srq && cmd_i.count != 24'd1 && cmd_i.rq_pitch[5:0] != '0) begin
       status = CMD_STATUS_BAD_PARAM;
       detail = 6'd44;
     end else if (!contiguous && (cmd_i.list_addr[5:0] != '0 || (cmd_i.list_addr == '0 && cmd_i.count != 24'd1))) begin

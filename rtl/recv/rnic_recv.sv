@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Responder: request checks, placement, receive WQEs, ACK and NAK, READ responses.
+// Responder: request checks, placement, receive WQEs, shared receive queues, ACK and NAK, READ responses.
 // The only writer of the responder sections.
 //
 //   request packet -> rnic_responder (rnic_resp_check, rnic_resp_place: rnic_rq_fetch, rnic_scatter) -> ACK, NAK -+
@@ -17,6 +17,7 @@
 //   remote key (CQE when a WRITE with immediate has its receive WQE)                       0x62  LOC_ACCESS_ERR or QP_ACCESS_ERR
 //   local key of a receive                                                                 0x63  LOC_PROT_ERR
 //   receive WQE malformed or not readable                                                  0x63  LOC_QP_OP_ERR
+//   WQE of a shared receive queue not readable                                             0x63  QP_FATAL; the WQE stays in the queue
 //   payload of a READ response not readable                                                0x63  QP_FATAL
 module rnic_recv
   import rnic_spec_pkg::*;
@@ -26,7 +27,8 @@ module rnic_recv
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxRqStride = 4,
-    parameter int unsigned MaxRd = 16
+    parameter int unsigned MaxRd = 16,
+    parameter int unsigned NumSrq = 64
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -40,6 +42,11 @@ module rnic_recv
     input  logic rq_kick_valid_i, input qp_idx_t rq_kick_idx_i,
     output qp_idx_t rq_prod_idx_o, input ring_pos_t rq_prod_i,       // answer one cycle later
     output logic rq_cons_we_o, output ring_pos_wr_t rq_cons_o,
+    // shared receive queues: commands (see rnic_srq), doorbells
+    input  logic srq_set_valid_i, output logic srq_set_ready_o, input logic srq_limit_valid_i, output logic srq_limit_ready_o, input logic srq_clr_i,
+    input  logic [15:0] srq_idx_i, input srq_cfg_t srq_cfg_i, input logic [15:0] srq_limit_i,
+    output logic [NumSrq-1:0] srq_valid_o, output logic [15:0] srq_pd_o, output logic [15:0] srq_cur_limit_o, output logic [15:0] srq_left_o,
+    input  logic srq_db_valid_i, input srq_db_t srq_db_i,
     // requests from the wire
     input  logic rx_desc_valid_i, output logic rx_desc_ready_o, input rx_desc_t rx_desc_i,
     input  logic rx_pay_valid_i, output logic rx_pay_ready_o, input logic [DataW-1:0] rx_pay_data_i, input logic rx_pay_last_i,
@@ -54,7 +61,7 @@ module rnic_recv
     // memory keys
     output logic [1:0] mr_req_valid_o, input logic [1:0] mr_req_ready_i, output mr_req_t [1:0] mr_req_o, input logic [1:0] mr_rsp_valid_i, input mr_rsp_t mr_rsp_i,
     // completions, events, errors
-    output logic cqe_valid_o, input logic cqe_ready_i, output cqe_req_t cqe_o,
+    output logic cqe_valid_o, input logic cqe_ready_i, output cqe_req_t cqe_o, input logic cq_idle_i,
     output logic eqe_valid_o, input logic eqe_ready_i, output eqe_req_t eqe_o,
     output logic qp_err_valid_o, output qp_err_t qp_err_o,
     // barrier: ack rises when nothing that began before the request is under way any more, and falls with it
@@ -76,12 +83,27 @@ module rnic_recv
   logic [31:0] rd_push_rkey, rd_push_len;
   logic [23:0] rd_push_msn;
   logic [QpIdxW-1:0] rd_empty_idx;
-  logic [1:0] job_valid, job_ready, e_valid, e_ready, err_valid, err_ready;
+  logic [1:0] job_valid, job_ready, err_valid, err_ready;
+  logic [2:0] e_valid, e_ready;
   tx_job_t [1:0] job;
-  eqe_req_t [1:0] e;
+  eqe_req_t [2:0] e;
   qp_err_t [1:0] err;
   logic tx_err_valid, tx_err_ready;
   tx_err_t tx_err;
+
+  logic srq_get, srq_take, srq_busy;
+  logic [15:0] srq_get_idx;
+  wqe_idx_t srq_next;
+  srq_head_t srq_head;
+  cnt_t cnt_resp, cnt_srq;
+  assign cnt_o = cnt_resp | cnt_srq;   // they count different things
+  rnic_srq #(.NumSrq(NumSrq)) u_srq (
+      .clk_i, .rst_i, .busy_o(srq_busy), .set_valid_i(srq_set_valid_i), .set_ready_o(srq_set_ready_o), .clr_i(srq_clr_i),
+      .limit_valid_i(srq_limit_valid_i), .limit_ready_o(srq_limit_ready_o), .idx_i(srq_idx_i), .get_idx_i(srq_get_idx),
+      .cfg_i(srq_cfg_i), .limit_i(srq_limit_i), .valid_o(srq_valid_o), .look_pd_o(srq_pd_o), .look_limit_o(srq_cur_limit_o), .look_left_o(srq_left_o),
+      .db_valid_i(srq_db_valid_i), .db_i(srq_db_i), .get_i(srq_get), .head_o(srq_head), .take_i(srq_take), .next_i(srq_next),
+      .eqe_valid_o(e_valid[2]), .eqe_ready_i(e_ready[2]), .eqe_o(e[2]), .cnt_o(cnt_srq)
+  );
 
   rnic_responder #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride), .PtrW(PtrW)) u_responder (
       .clk_i, .rst_i, .enable_i, .drain_i(drain_req_i), .idle_o(resp_idle), .port_cfg_i,
@@ -89,6 +111,7 @@ module rnic_recv
       .cold_req_valid_o(cold_req_valid_o[0]), .cold_req_ready_i(cold_req_ready_i[0]), .cold_req_idx_o(cold_req_idx_o[0]),
       .cold_rsp_valid_i(cold_rsp_valid_i[0]), .cold_rsp_i,
       .rq_kick_valid_i, .rq_prod_idx_o, .rq_prod_i, .rq_cons_we_o, .rq_cons_o,
+      .srq_get_o(srq_get), .srq_idx_o(srq_get_idx), .srq_i(srq_head), .srq_take_o(srq_take), .srq_next_o(srq_next),
       .rx_desc_valid_i, .rx_desc_ready_o, .rx_desc_i, .rx_pay_valid_i, .rx_pay_ready_o, .rx_pay_data_i, .rx_pay_last_i,
       .rd_push_o(rd_push), .rd_idx_o(rd_idx), .rd_push_epoch_o(rd_push_epoch), .rd_push_ptr_o(rd_push_ptr), .rd_push_dup_o(rd_push_dup),
       .rd_push_psn_o(rd_push_psn), .rd_push_va_o(rd_push_va), .rd_push_rkey_o(rd_push_rkey), .rd_push_len_o(rd_push_len), .rd_push_msn_o(rd_push_msn),
@@ -98,9 +121,9 @@ module rnic_recv
       .mr_req_valid_o(mr_req_valid_o[0]), .mr_req_ready_i(mr_req_ready_i[0]), .mr_req_o(mr_req_o[0]), .mr_rsp_valid_i(mr_rsp_valid_i[0]), .mr_rsp_i,
       .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i,
       .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o,
-      .cqe_valid_o, .cqe_ready_i, .cqe_o,
+      .cqe_valid_o, .cqe_ready_i, .cqe_o, .cq_idle_i,
       .eqe_valid_o(e_valid[0]), .eqe_ready_i(e_ready[0]), .eqe_o(e[0]),
-      .qp_err_valid_o(err_valid[0]), .qp_err_ready_i(err_ready[0]), .qp_err_o(err[0]), .cnt_o
+      .qp_err_valid_o(err_valid[0]), .qp_err_ready_i(err_ready[0]), .qp_err_o(err[0]), .cnt_o(cnt_resp)
   );
 
   rnic_read_engine #(.QpIdxW(QpIdxW), .PtrW(PtrW)) u_read_engine (
@@ -127,10 +150,10 @@ module rnic_recv
       .err_valid_o(tx_err_valid), .err_ready_i(tx_err_ready), .err_o(tx_err)
   );
 
-  // Events of both, in turn.
-  logic [1:0] e_grant;
-  logic e_pick;
-  rnic_arb_rr #(.N(2)) u_events (
+  // Events of all, in turn.
+  logic [2:0] e_grant;
+  logic [1:0] e_pick;
+  rnic_arb_rr #(.N(3)) u_events (
       .clk_i, .rst_i, .req_i(e_valid), .advance_i(eqe_valid_o && eqe_ready_i), .lock_i(1'b0), .grant_o(e_grant), .idx_o(e_pick)
   );
   assign eqe_valid_o = |e_grant;
@@ -148,6 +171,6 @@ module rnic_recv
 `ifdef RNIC_CUT_RECV_DRAIN
   always_ff @(posedge clk_i) drained_q <= !rst_i && drain_req_i;
 `else
-  always_ff @(posedge clk_i) drained_q <= !rst_i && drain_req_i && resp_idle && read_idle && !tx_busy;
+  always_ff @(posedge clk_i) drained_q <= !rst_i && drain_req_i && resp_idle && read_idle && !tx_busy && !srq_busy;
 `endif
 endmodule

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands over what a committed packet or visit of the responder leads to, one after the other: COMM_EST event, CQE, error
+// Hands over what a committed packet or visit of the responder leads to, one after the other: COMM_EST event, CQE, another
 // event, ACK or NAK, request for ERR.
-// Contract: commit_i only while idle_o; the fields beside it are taken in that cycle. Each hand-over is held until ready. While
+// Contract: commit_i only while idle_o; the fields beside it are taken in that cycle. Each hand-over is held until ready. settle_i: what
+// follows the CQE waits until cq_idle_i, so that it comes after every completion. While
 // the rest of a packet is handed over, the next one may be checked and placed.
 module rnic_resp_out
   import rnic_spec_pkg::*;
@@ -17,7 +18,10 @@ module rnic_resp_out
     input  logic        do_comm_i,
     input  logic        do_cqe_i,
     input  cqe_req_t    cqe_i,
+    input  logic        settle_i,
+    input  logic        cq_idle_i,
     input  logic        do_event_i,
+    input  event_type_e event_i,
     input  logic        do_job_i,
     input  logic [7:0]  syndrome_i,
     input  psn_t        psn_i,
@@ -36,8 +40,9 @@ module rnic_resp_out
     input  logic        qp_err_ready_i,
     output qp_err_t     qp_err_o
 );
-  // What is still due, in the order of the bits from 0 up: COMM_EST, CQE, error event, job, ERR.
-  logic [4:0] due_q, first, done;
+  // What is still due, in the order of the bits from 0 up: COMM_EST, CQE, completions written, event, job, ERR.
+  logic [5:0] due_q, first, done;
+  event_type_e event_q;
   cqe_req_t cqe_q;
   qpn_t qpn_q;
   logic [7:0] syndrome_q;
@@ -45,20 +50,19 @@ module rnic_resp_out
   logic [23:0] msn_q;
   qp_err_t err_q;
 
-  assign first  = due_q & (~due_q + 5'd1);
-  assign done   = {qp_err_ready_i, job_ready_i, eqe_ready_i, cqe_ready_i, eqe_ready_i};
+  assign first  = due_q & (~due_q + 6'd1);
+  assign done   = {qp_err_ready_i, job_ready_i, eqe_ready_i, cq_idle_i, cqe_ready_i, eqe_ready_i};
   assign idle_o = due_q == '0;
 
   assign cqe_valid_o    = first[1];
   assign cqe_o          = cqe_q;
-  assign eqe_valid_o    = first[0] || first[2];
-  assign job_valid_o    = first[3];
-  assign qp_err_valid_o = first[4];
+  assign eqe_valid_o    = first[0] || first[3];
+  assign job_valid_o    = first[4];
+  assign qp_err_valid_o = first[5];
   assign qp_err_o       = err_q;
   always_comb begin
     eqe_o  = '0;        // event queue 0 takes the asynchronous events
-    eqe_o.event_type = first[0] ? EVENT_TYPE_COMM_EST
-                     : (syndrome_q == AETH_SYNDROME_NAK_REM_ACCESS) ? EVENT_TYPE_QP_ACCESS_ERR : EVENT_TYPE_QP_REQ_ERR;
+    eqe_o.event_type = first[0] ? EVENT_TYPE_COMM_EST : event_q;
     eqe_o.number     = 32'(qpn_q);
     job_o  = '0;
     job_o.qp_idx   = err_q.idx;
@@ -73,12 +77,13 @@ module rnic_resp_out
       cqe_q      <= cqe_i;
       qpn_q      <= qpn_i;
       syndrome_q <= syndrome_i;
+      event_q    <= event_i;
       psn_q      <= psn_i;
       msn_q      <= msn_i;
       err_q      <= '{idx: qp_idx_i, epoch: epoch_i, to_sqe: 1'b0};
     end
     if (rst_i) due_q <= '0;
-    else if (commit_i) due_q <= {do_err_i, do_job_i, do_event_i, do_cqe_i, do_comm_i};
+    else if (commit_i) due_q <= {do_err_i, do_job_i, do_event_i, settle_i, do_cqe_i, do_comm_i};
     else due_q <= due_q & ~(first & done);
   end
 

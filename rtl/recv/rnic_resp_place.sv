@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places the payload of one accepted request: finds where it goes (receive WQE elements for a SEND, R_Key and address for a
 // WRITE), judges all of it, and only then writes the first byte. Also checks the key of a READ, and throws payload away.
-// Contract: start_i with its fields, held until done_o (one cycle). status_o, vendor_err_o and the new position are right
+// A WQE of a shared receive queue is read for a WRITE with immediate, too: its link is the queue's next head.
+// Contract: start_i with its fields, held until done_o (one cycle). status_o, vendor_err_o, next_o, unread_o and the new position are right
 // then. On any status but OK no byte of the packet was written. All payload beats of the packet have been taken in any
 // case, and all writes accepted by the write client.
 module rnic_resp_place
@@ -17,8 +18,10 @@ module rnic_resp_place
     input  logic         start_i,
     input  logic         discard_i,         // only throw the payload away
     input  logic         is_send_i,         // else one key and address
+    input  logic         take_i,            // the WQE is to be taken from a shared receive queue
     input  pay_len_t     payload_len_i,
-    input  logic [15:0]  pd_i,
+    input  logic [15:0]  pd_i,              // for R_Keys
+    input  logic [15:0]  wqe_pd_i,          // for the keys of the WQE
     // SEND: the WQE and the place in it
     input  qp_idx_t      qp_idx_i,
     input  epoch_t       epoch_i,
@@ -37,6 +40,8 @@ module rnic_resp_place
     output logic         done_o,
     output wc_status_e   status_o,          // SUCCESS; LOC_LEN_ERR, LOC_QP_OP_ERR, LOC_PROT_ERR of a SEND; LOC_ACCESS_ERR of a key
     output logic [7:0]   vendor_err_o,
+    output wqe_idx_t     next_o,            // of the WQE: slot of the one after it
+    output logic         unread_o,          // the WQE could not be read: nothing is known of it
     output logic [4:0]   sge_o,
     output logic [31:0]  sge_off_o,
     // payload
@@ -89,13 +94,13 @@ module rnic_resp_place
   logic [7:0] vendor_q;
 
   // ---------------------------------------------------------------- receive WQE
-  logic fetch_rsp, fetch_err;
+  logic fetch_rsp, fetch_err, unread_q;
   dma_err_e fetch_dma_err;
   logic [4:0] num_sge;
   sge_t sge;
   rnic_rq_fetch #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride)) u_fetch (
-      .clk_i, .rst_i, .req_valid_i(state_q == StWqe), .qp_idx_i, .epoch_i, .wqe_idx_i, .rq_base_i, .log_rq_i, .log_stride_i,
-      .rsp_valid_o(fetch_rsp), .err_o(fetch_err), .dma_err_o(fetch_dma_err), .num_sge_o(num_sge),
+      .clk_i, .rst_i, .req_valid_i(state_q == StWqe), .qp_idx_i, .epoch_i, .wqe_idx_i, .fresh_i(take_i), .rq_base_i, .log_rq_i, .log_stride_i,
+      .rsp_valid_o(fetch_rsp), .err_o(fetch_err), .dma_err_o(fetch_dma_err), .num_sge_o(num_sge), .next_o,
       .sge_idx_i(sge_q[3:0]), .sge_o(sge), .inval_i, .inval_idx_i(qp_idx_i),
       .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i
   );
@@ -109,7 +114,7 @@ module rnic_resp_place
   always_comb begin
     mr_req_o = '{key: rkey_i, va: va_i, len: key_len_i, pd: pd_i, access: key_access_i};
     if (is_send_i)
-      mr_req_o = '{key: sge.lkey, va: piece_va_q, len: 32'(piece_len_q), pd: pd_i, access: 4'(1 << ACCESS_LOCAL_WRITE)};
+      mr_req_o = '{key: sge.lkey, va: piece_va_q, len: 32'(piece_len_q), pd: wqe_pd_i, access: 4'(1 << ACCESS_LOCAL_WRITE)};
   end
   assign mr_req_valid_o = state_q == StKey;
 
@@ -151,11 +156,13 @@ module rnic_resp_place
   assign done_o       = state_q == StDone;
   assign status_o     = status_q;
   assign vendor_err_o = vendor_q;
+  assign unread_o     = unread_q;
   assign sge_o        = sge_q;
   assign sge_off_o    = off_q;
 
   logic no_payload;
-  state_e drop_state;
+  state_e drop_state, key_state;
+  assign key_state  = (key_len_i == '0) ? StDone : StKey;
   assign no_payload = payload_len_i == '0;
 `ifdef RNIC_CUT_RECV_DISCARD
   assign drop_state = StDone;
@@ -171,16 +178,18 @@ module rnic_resp_place
         off_q    <= sge_off_i;
         status_q <= WC_STATUS_SUCCESS;
         vendor_q <= VENDOR_ERR_NONE;
+        unread_q <= 1'b0;
         if (start_i) begin
           if (discard_i) state_q <= drop_state;
-          else if (is_send_i) state_q <= StWqe;
-          else state_q <= (key_len_i == '0) ? StDone : StKey;
+          else if (is_send_i || take_i) state_q <= StWqe;
+          else state_q <= key_state;
         end
       end
       StWqe:
         if (fetch_rsp) begin
-          state_q <= no_payload ? StDone : StSge;
+          state_q <= !is_send_i ? key_state : no_payload ? StDone : StSge;
           if (fetch_err) begin
+            unread_q <= fetch_dma_err != DMA_ERR_OK;
             status_q <= WC_STATUS_LOC_QP_OP_ERR;
             vendor_q <= 8'(fetch_dma_err);
             state_q  <= drop_state;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// RC responder: takes request packets one at a time from check to acknowledge, flushes receive queues of QPs in ERR, and
-// is the only writer of the responder sections.
+// RC responder: takes request packets one at a time from check to acknowledge, flushes receive queues of QPs in ERR, takes WQEs from
+// shared receive queues, and is the only writer of the responder sections.
 // Contract: each packet's payload beats are all taken. For each packet in this order: payload accepted by the write client,
 // section committed (the context must still be of the same life and serve), consumer index published, CQE handed
 // over, events, ACK or NAK handed over. A response that must not overtake READ responses of its QP waits in the section
 // until rd_empty_* tells that they are all handed over. One receive WQE is flushed per visit; packets and visits take
 // turns. While drain_i is high nothing new begins; idle_o: nothing is under way. A QP that waits for the host or a
 // key lookup holds up the packets behind it, for at most the completion time-out of a WQE read.
+// A shared receive queue: the first packet of a SEND and a WRITE with immediate take the WQE at its head when they are committed. One that
+// cannot be read stays (its link is unknown): the QP fails with QP_FATAL. In ERR a WQE that was taken is flushed, then LAST_WQE_REACHED
+// tells that no further completion comes. A QP that leaves for RESET or is destroyed flushes it, too, before the barrier is answered: its slot
+// would be lost otherwise; whoever polls removes that completion with the others of the old life.
 module rnic_responder
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -44,6 +48,12 @@ module rnic_responder
     input  ring_pos_t    rq_prod_i,
     output logic         rq_cons_we_o,
     output ring_pos_wr_t rq_cons_o,
+    // shared receive queues (rnic_srq)
+    output logic         srq_get_o,
+    output logic [15:0]  srq_idx_o,
+    input  srq_head_t    srq_i,
+    output logic         srq_take_o,
+    output wqe_idx_t     srq_next_o,
     // requests
     input  logic         rx_desc_valid_i,
     output logic         rx_desc_ready_o,
@@ -94,6 +104,7 @@ module rnic_responder
     output logic         cqe_valid_o,
     input  logic         cqe_ready_i,
     output cqe_req_t     cqe_o,
+    input  logic         cq_idle_i,                // what was taken is written
     output logic         eqe_valid_o,
     input  logic         eqe_ready_i,
     output eqe_req_t     eqe_o,
@@ -106,12 +117,13 @@ module rnic_responder
     epoch_t      epoch;
     logic        halted;       // an error was found: nothing more until the next life
     logic        comm_est;     // the event was raised
+    logic        last_told;    // LAST_WQE_REACHED was raised
     logic        nak_sent;     // sequence or RNR NAK sent, the packet it names has not come yet
     psn_t        epsn;
     logic [23:0] msn;
     logic        in_send;      // message in progress
     logic        in_write;
-    wqe_idx_t    head;         // receive WQE in use or to be used next
+    wqe_idx_t    head;         // receive WQE in use or to be used next; of a shared receive queue: slot of the one in use
     logic [4:0]  sge;          // place in it
     logic [31:0] sge_off;
     logic [31:0] done;         // bytes of the message so far
@@ -139,15 +151,18 @@ module rnic_responder
 
   // ---------------------------------------------------------------- work: packets and visits take turns
   logic visit_q;               // what is under way is a visit
-  logic pick_valid, pick, last_packet_q, begin_packet, begin_visit, again;
-  logic [QpIdxW-1:0] pick_idx, visit_idx;
+  logic left_q;                // of a QP that left a shared receive queue
+  logic pick_valid, pick, last_packet_q, begin_packet, begin_visit, begin_left, again, left_valid;
+  logic [QpIdxW-1:0] pick_idx, visit_idx, left_idx;
   qp_idx_t idx_q;
   // verilator lint_off UNUSEDSIGNAL
   rx_desc_t d_q;
   qp_ctx_t ctx_q;
   // verilator lint_on UNUSEDSIGNAL
-  assign begin_visit     = state_q == StIdle && enable_i && !drain_i && pick_valid && (!rx_desc_valid_i || last_packet_q);
-  assign begin_packet    = state_q == StIdle && !drain_i && rx_desc_valid_i && !begin_visit;
+  // Visits that the barrier waits for go first.
+  assign begin_left      = state_q == StIdle && left_valid;
+  assign begin_visit     = state_q == StIdle && enable_i && !drain_i && pick_valid && !begin_left && (!rx_desc_valid_i || last_packet_q);
+  assign begin_packet    = state_q == StIdle && !drain_i && rx_desc_valid_i && !begin_visit && !begin_left;
   assign rx_desc_ready_o = begin_packet;
   assign pick            = begin_visit;
   assign visit_idx       = idx_q[QpIdxW-1:0];
@@ -157,7 +172,25 @@ module rnic_responder
       .set_idx_i({visit_idx, rd_empty_idx_i, rq_kick_idx_i[QpIdxW-1:0], qp_evt_i.idx[QpIdxW-1:0]}),
       .clr_valid_i(1'b0), .clr_idx_i('0), .pick_valid_o(pick_valid), .pick_ready_i(pick), .pick_idx_o(pick_idx)
   );
-  assign idle_o = state_q == StIdle && out_idle;
+  rnic_pend_set #(.IdxW(QpIdxW), .NumSet(1)) u_left (
+      .clk_i, .rst_i,
+`ifdef RNIC_CUT_SRQ_LEFT
+      .set_valid_i(1'b0),
+`else
+      .set_valid_i(qp_evt_valid_i && qp_evt_i.left_srq),
+`endif
+      .set_idx_i(qp_evt_i.idx[QpIdxW-1:0]), .clr_valid_i(1'b0), .clr_idx_i('0),
+      .pick_valid_o(left_valid), .pick_ready_i(begin_left), .pick_idx_o(left_idx)
+  );
+  // A QP is in that set once at most: its command waits for the barrier.
+  logic [QpIdxW:0] left_cnt_q;
+  always_ff @(posedge clk_i) begin
+`ifndef RNIC_CUT_SRQ_LEFT
+    left_cnt_q <= left_cnt_q + (QpIdxW + 1)'(qp_evt_valid_i && qp_evt_i.left_srq) - (QpIdxW + 1)'(begin_left);
+`endif
+    if (rst_i) left_cnt_q <= '0;
+  end
+  assign idle_o = state_q == StIdle && out_idle && left_cnt_q == '0;
 
   // ---------------------------------------------------------------- sections and what belongs to them
   logic sec_we;
@@ -174,7 +207,7 @@ module rnic_responder
 `ifdef RNIC_CUT_RECV_EPOCH
     if (sec_raw.epoch == '0) begin
 `else
-    if (sec_raw.epoch != ctx_q.hot.epoch) begin
+    if (sec_raw.epoch != ctx_q.hot.epoch && !left_q) begin
 `endif
       s_now       = '0;
       s_now.epoch = ctx_q.hot.epoch;
@@ -197,6 +230,14 @@ module rnic_responder
   assign rq_prod_idx_o    = idx_q;
   assign cold_req_idx_o   = idx_q;
 
+  // ---------------------------------------------------------------- shared receive queue
+  logic use_srq, srq_new, unread;
+  wqe_idx_t wqe_now;           // the receive WQE in use, or that would be used
+  assign use_srq   = ctx_q.hot.has_srq;
+  assign wqe_now   = (use_srq && !s.in_send) ? srq_i.head : s.head;
+  assign srq_get_o = cold_rsp_valid_i;
+  assign srq_idx_o = cold_rsp_i.create.srq;
+
   // ---------------------------------------------------------------- verdict
   typedef struct packed {
     logic drop, ignore, gap, dup_ack, dup_read, nak, rnr, exec, dup;
@@ -212,7 +253,7 @@ module rnic_responder
       .enable_i, .port_cfg_i, .desc_i(d_q), .ctx_i(ctx_q),
       .halted_i(s.halted || rd_halted), .epsn_i(s.epsn), .in_send_i(s.in_send), .in_write_i(s.in_write),
       .msg_done_i(s.done), .msg_len_i(s.dma_len),
-      .reads_i(rd_used_new), .read_full_i(rd_used[PtrW]), .rq_avail_i(prod != s.head && !ctx_q.hot.has_srq),
+      .reads_i(rd_used_new), .read_full_i(rd_used[PtrW]), .rq_avail_i(use_srq ? srq_i.avail : prod != s.head),
       .drop_o(v.drop), .drop_cnt_o(drop_cnt), .ignore_o(v.ignore), .gap_o(v.gap), .dup_ack_o(v.dup_ack), .dup_read_o(v.dup_read),
       .nak_o(v.nak), .rnr_o(v.rnr), .exec_o(v.exec), .dup_o(v.dup), .psns_o(v.psns)
   );
@@ -223,20 +264,26 @@ module rnic_responder
   logic [7:0] place_vendor;
   logic [4:0] place_sge;
   logic [31:0] place_off, key_len;
+  wqe_idx_t place_next, next_q;
   assign starts = info.first || info.only;
   assign ends   = info.last || info.only;
+  assign srq_new = use_srq && ((info.is_send && starts) || (info.is_write && info.has_imm));
   // The first packet of a WRITE and a READ are judged for the whole length, later packets of a WRITE each for its part:
   // the region may have gone meanwhile. No key and no address is looked at for length 0 (C9-88).
   assign key_len = starts ? d_q.dma_len : 32'(d_q.payload_len);
   rnic_resp_place #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride)) u_place (
-      .clk_i, .rst_i, .start_i(state_q == StPlace), .discard_i(!v_q.exec), .is_send_i(info.is_send), .payload_len_i(d_q.payload_len),
-      .pd_i(ctx_q.create.pd),
-      .qp_idx_i(idx_q), .epoch_i(s.epoch), .wqe_idx_i(s.head), .rq_base_i(ctx_q.create.rq_base),
-      .log_rq_i(ctx_q.hot.log_rq), .log_stride_i(ctx_q.create.log_rq_stride),
+      .clk_i, .rst_i, .start_i(state_q == StPlace), .discard_i(!v_q.exec), .is_send_i(info.is_send), .take_i(srq_new), .payload_len_i(d_q.payload_len),
+`ifdef RNIC_CUT_SRQ_PD
+      .pd_i(ctx_q.create.pd), .wqe_pd_i(ctx_q.create.pd),
+`else
+      .pd_i(ctx_q.create.pd), .wqe_pd_i(use_srq ? srq_i.cfg.pd : ctx_q.create.pd),
+`endif
+      .qp_idx_i(idx_q), .epoch_i(s.epoch), .wqe_idx_i(wqe_now), .rq_base_i(use_srq ? srq_i.cfg.base : ctx_q.create.rq_base),
+      .log_rq_i(use_srq ? srq_i.cfg.log_size : ctx_q.hot.log_rq), .log_stride_i(use_srq ? srq_i.cfg.log_stride : ctx_q.create.log_rq_stride),
       .sge_i(starts ? '0 : s.sge), .sge_off_i(starts ? '0 : s.sge_off), .inval_i(cons_we),
       .rkey_i(starts ? d_q.rkey : s.rkey), .va_i(starts ? d_q.va : s.va), .key_len_i(key_len),
       .key_access_i(info.is_read_req ? 4'(1 << ACCESS_REMOTE_READ) : 4'(1 << ACCESS_REMOTE_WRITE)),
-      .done_o(place_done), .status_o(place_status), .vendor_err_o(place_vendor), .sge_o(place_sge), .sge_off_o(place_off),
+      .done_o(place_done), .status_o(place_status), .vendor_err_o(place_vendor), .next_o(place_next), .unread_o(unread), .sge_o(place_sge), .sge_off_o(place_off),
       .pay_valid_i(rx_pay_valid_i), .pay_ready_o(rx_pay_ready_o), .pay_data_i(rx_pay_data_i), .pay_last_i(rx_pay_last_i),
       .mr_req_valid_o, .mr_req_ready_i, .mr_req_o, .mr_rsp_valid_i, .mr_rsp_i,
       .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i,
@@ -244,6 +291,7 @@ module rnic_responder
   );
   wc_status_e status_q;
   logic [7:0] vendor_q;
+  logic unread_q;              // the WQE at the head of a shared receive queue could not be read: it stays there
   logic [4:0] sge_q;
   logic [31:0] off_q;
 
@@ -257,8 +305,14 @@ module rnic_responder
 `else
   assign flush   = visit_q && live && hot_i.state == QP_STATE_ERR && !hot_i.has_srq && prod != s.head;
 `endif
+  // What a QP has taken from a shared receive queue comes back once.
+  logic last, left, ended;
+  assign ended   = hot_i.epoch == ((sec_raw.epoch == '1) ? epoch_t'(1) : sec_raw.epoch + epoch_t'(1));   // the section is of the life before
+  assign last    = visit_q && !left_q && live && hot_i.state == QP_STATE_ERR && hot_i.has_srq && !s.last_told;
+  assign left    = left_q && ended && s.in_send;
   assign send_deferred = visit_q && live && serving && s.def_valid && rd_none && !rd_halted;
 
+  event_type_e event_type;
   logic fatal, ok, wqe_used, do_cqe, do_event, do_comm, respond, do_job, do_err;
   logic [7:0] synd;
   wc_status_e cqe_status;
@@ -267,7 +321,7 @@ module rnic_responder
     ok         = !visit_q && v_q.exec && status_q == WC_STATUS_SUCCESS;
     fatal      = !visit_q && (v_q.nak || (v_q.exec && status_q != WC_STATUS_SUCCESS));
     // An error is reported by the receive WQE in use; a WRITE with immediate uses one once it is there.
-    wqe_used   = s.in_send || (v_q.exec && (info.is_send || (info.is_write && info.has_imm)));
+    wqe_used   = s.in_send || (v_q.exec && (info.is_send || (info.is_write && info.has_imm)) && !(use_srq && unread_q));
     do_cqe     = 1'b0;
     do_event   = 1'b0;
     respond    = 1'b0;
@@ -295,6 +349,7 @@ module rnic_responder
         n.dma_len = starts ? d_q.dma_len : s.dma_len;
       end
       if (ends) n.msn = s.msn + 24'd1;
+      if (srq_new) n.head = wqe_now;
       if (info.is_read_req) begin
         n.rd_push = s.rd_push + (PtrW + 1)'(1);
         n.rd_new  = s.rd_new + (PtrW + 1)'(1);
@@ -340,11 +395,25 @@ module rnic_responder
       n.in_send  = 1'b0;
       do_cqe     = 1'b1;
       cqe_status = WC_STATUS_WR_FLUSH_ERR;
+    end else if (last) begin
+`ifndef RNIC_CUT_SRQ_FLUSH
+      n.in_send   = 1'b0;
+      do_cqe      = s.in_send;
+      cqe_status  = WC_STATUS_WR_FLUSH_ERR;
+`endif
+`ifndef RNIC_CUT_SRQ_LAST
+      n.last_told = 1'b1;
+      do_event    = 1'b1;
+`endif
+    end else if (left) begin
+      n          = '0;
+      do_cqe     = enable_i;
+      cqe_status = WC_STATUS_WR_FLUSH_ERR;
     end else if (send_deferred) begin
       respond = 1'b1;
       synd    = s.def_synd;
     end
-    if (do_cqe) n.head = s.head + wqe_idx_t'(1);
+    if (do_cqe && !use_srq) n.head = s.head + wqe_idx_t'(1);
 
     // An ACK does not take the place of a NAK that waits, since both name the same PSN.
     if (respond && n.def_valid && synd == AETH_SYNDROME_ACK_NO_CREDIT) synd = n.def_synd;
@@ -365,22 +434,26 @@ module rnic_responder
 `else
     do_err = do_job && n.halted;
 `endif
+    event_type = last ? EVENT_TYPE_QP_LAST_WQE_REACHED : (use_srq && unread_q) ? EVENT_TYPE_QP_FATAL
+               : (synd == AETH_SYNDROME_NAK_REM_ACCESS) ? EVENT_TYPE_QP_ACCESS_ERR : EVENT_TYPE_QP_REQ_ERR;
   end
 
   assign at_commit = state_q == StCommit && out_idle;
 `ifdef RNIC_CUT_RECV_RECHECK
-  assign commit  = at_commit && (visit_q ? (flush || send_deferred) : (!v_q.drop && !v_q.ignore));
+  assign commit  = at_commit && (visit_q ? (flush || last || left || send_deferred) : (!v_q.drop && !v_q.ignore));
 `else
-  assign commit  = at_commit && (visit_q ? (flush || send_deferred) : (live && serving && !v_q.drop && !v_q.ignore));
+  assign commit  = at_commit && (visit_q ? (flush || last || left || send_deferred) : (live && serving && !v_q.drop && !v_q.ignore));
 `endif
   assign sec_we  = commit;
+  assign srq_take_o = commit && !visit_q && srq_new && v_q.exec && !unread_q;
+  assign srq_next_o = next_q;
   assign sec_d   = n;
   assign cons_we = commit && do_cqe;
   assign again   = commit && flush && prod != n.head;
 `ifdef RNIC_CUT_RECV_CONS
   assign rq_cons_we_o = 1'b0;
 `else
-  assign rq_cons_we_o = cons_we;
+  assign rq_cons_we_o = cons_we && !use_srq;
 `endif
   assign rq_cons_o    = '{idx: idx_q, pos: '{epoch: s.epoch, val: n.head}};
 
@@ -407,7 +480,7 @@ module rnic_responder
     cqe.solicited = (!visit_q && d_q.se) || cqe_status != WC_STATUS_SUCCESS;
     cqe.qpn       = qpn;
     cqe.opcode    = (info.is_write && !s.in_send && !visit_q) ? WC_OPCODE_RECV_RDMA_WITH_IMM : WC_OPCODE_RECV;
-    cqe.wqe_index = s.head;
+    cqe.wqe_index = wqe_now;
     cqe.status    = cqe_status;
     if (cqe_status == WC_STATUS_SUCCESS) begin
       cqe.with_imm = info.has_imm;
@@ -420,7 +493,14 @@ module rnic_responder
   // An ACK names the last PSN that was executed, a NAK the one that was not.
   rnic_resp_out u_out (
       .clk_i, .rst_i, .commit_i(commit), .idle_o(out_idle), .qp_idx_i(idx_q), .epoch_i(s.epoch), .qpn_i(qpn),
-      .do_comm_i(do_comm), .do_cqe_i(do_cqe), .cqe_i(cqe), .do_event_i(do_event), .do_job_i(do_job), .syndrome_i(synd),
+      .do_comm_i(do_comm), .do_cqe_i(do_cqe), .cqe_i(cqe),
+`ifdef RNIC_CUT_SRQ_SETTLE
+      .settle_i(1'b0),
+`else
+      .settle_i(last || (left && enable_i)),
+`endif
+      .cq_idle_i,
+      .do_event_i(do_event), .event_i(event_type), .do_job_i(do_job), .syndrome_i(synd),
       .psn_i((synd == AETH_SYNDROME_ACK_NO_CREDIT) ? n.epsn - psn_t'(1) : n.epsn), .msn_i(n.msn), .do_err_i(do_err),
       .job_valid_o, .job_ready_i, .job_o, .cqe_valid_o, .cqe_ready_i, .cqe_o, .eqe_valid_o, .eqe_ready_i, .eqe_o,
       .qp_err_valid_o, .qp_err_ready_i, .qp_err_o
@@ -443,11 +523,11 @@ module rnic_responder
   // A visit asks only when it has something to do: most doorbells are for queues that need no flush.
   assign cold_req_valid_o = !cold_asked_q && (state_q == StCold || (!visit_q && (state_q == StLoad || state_q == StLook)));
   logic worth;
-  assign worth = !visit_q || hot_i.state == QP_STATE_ERR || (sec_raw.def_valid && sec_raw.epoch == hot_i.epoch);
+  assign worth = !visit_q || (left_q ? sec_raw.in_send && ended : hot_i.state == QP_STATE_ERR || (sec_raw.def_valid && sec_raw.epoch == hot_i.epoch));
   always_comb begin
     state_d = state_q;
     case (state_q)
-      StIdle:   if (begin_packet || begin_visit) state_d = StLoad;
+      StIdle:   if (begin_packet || begin_visit || begin_left) state_d = StLoad;
       StLoad:   state_d = StLook;
       StLook:   state_d = worth ? StCold : StIdle;
       StCold:   if (cold_here_q) state_d = visit_q ? StCommit : StCheck;
@@ -459,12 +539,16 @@ module rnic_responder
   end
 
   always_ff @(posedge clk_i) begin
-    if (begin_packet || begin_visit) begin
-      idx_q         <= begin_visit ? qp_idx_t'(pick_idx) : qpn_idx(rx_desc_i.dest_qpn, QpIdxW);
-      visit_q       <= begin_visit;
+    if (begin_packet || begin_visit || begin_left) begin
+      idx_q         <= begin_left ? qp_idx_t'(left_idx) : begin_visit ? qp_idx_t'(pick_idx) : qpn_idx(rx_desc_i.dest_qpn, QpIdxW);
+      visit_q       <= begin_visit || begin_left;
+      left_q        <= begin_left;
       last_packet_q <= begin_packet;
     end
-    if (begin_packet) d_q <= rx_desc_i;
+    if (begin_packet) begin
+      d_q      <= rx_desc_i;
+      unread_q <= 1'b0;
+    end
     if (cold_rsp_valid_i) ctx_q <= cold_rsp_i;
     if (state_q == StCold) s_q <= s_now;
     if (state_q == StCheck) begin
@@ -474,6 +558,8 @@ module rnic_responder
     if (place_done) begin
       status_q <= place_status;
       vendor_q <= place_vendor;
+      unread_q <= unread;
+      next_q   <= place_next;
       sge_q    <= place_sge;
       off_q    <= place_off;
     end

@@ -4,7 +4,8 @@
 // read failed, dma_err_o tells how; or the WQE is malformed) or num_sge_o is right and the elements stand at the read
 // port (sge_o one cycle after sge_idx_i) until the next request. A line belongs to the QPs with the same low index bits
 // and is named by index, life and post number; inval_i forgets the line of a QP whose WQE is completed, since a post number
-// comes again after 65536 posts. 3 cycles on a hit; on a miss the host's answer, bounded by the completion time-out.
+// comes again after 65536 posts. fresh_i: the WQE is read whatever the line holds (a slot of a shared receive queue says nothing of what it
+// holds now). next_o is the header's link. 3 cycles on a hit; on a miss the host's answer, bounded by the completion time-out.
 module rnic_rq_fetch
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -24,6 +25,7 @@ module rnic_rq_fetch
     // verilator lint_on UNUSEDSIGNAL
     input  epoch_t       epoch_i,
     input  wqe_idx_t     wqe_idx_i,
+    input  logic         fresh_i,
     input  logic [63:0]  rq_base_i,
     input  logic [3:0]   log_rq_i,
     input  logic [3:0]   log_stride_i,
@@ -31,6 +33,7 @@ module rnic_rq_fetch
     output logic         err_o,
     output dma_err_e     dma_err_o,
     output logic [4:0]   num_sge_o,
+    output wqe_idx_t     next_o,
     input  logic [3:0]   sge_idx_i,
     output sge_t         sge_o,
     input  logic         inval_i,
@@ -73,10 +76,12 @@ module rnic_rq_fetch
   );
 `ifdef RNIC_CUT_RECV_WQE_CACHE
   assign hit = 1'b0;
+`elsif RNIC_CUT_SRQ_FRESH
+  assign hit = valid_q[line] && tag.qp_idx == want.qp_idx && tag.epoch == want.epoch && tag.wqe_idx == want.wqe_idx;
 `elsif RNIC_CUT_RECV_WQE_TAG
   assign hit = valid_q[line] && tag.wqe_idx == want.wqe_idx;
 `else
-  assign hit = valid_q[line] && tag.qp_idx == want.qp_idx && tag.epoch == want.epoch && tag.wqe_idx == want.wqe_idx;
+  assign hit = valid_q[line] && !fresh_i && tag.qp_idx == want.qp_idx && tag.epoch == want.epoch && tag.wqe_idx == want.wqe_idx;
 `endif
 
   // ---------------------------------------------------------------- where the WQE lies
@@ -149,7 +154,10 @@ module rnic_rq_fetch
       StData:
         if (grp_valid) begin
           grp_q <= grp_q + 5'd1;
-          if (grp_q == '0) num_q <= grp[7:0];
+          if (grp_q == '0) begin
+            num_q  <= grp[7:0];
+            next_o <= grp[31:16];
+          end
           if (grp_last) begin
             num_sge_o <= num_q[4:0];
             err_o     <= !fill_ok;

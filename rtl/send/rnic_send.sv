@@ -22,7 +22,10 @@ module rnic_send
     input  logic enable_i,
     input  port_cfg_t port_cfg_i,
     // control section
+    // verilator lint_off UNUSEDSIGNAL
+    // (shared receive queues are not its business)
     input  logic qp_evt_valid_i, input qp_evt_t qp_evt_i,
+    // verilator lint_on UNUSEDSIGNAL
     output qp_idx_t hot_idx_o, input qp_hot_t hot_i,                // answer one cycle later
     output logic cold_req_valid_o, input logic cold_req_ready_i, output qp_idx_t cold_req_idx_o, input logic cold_rsp_valid_i, input qp_ctx_t cold_rsp_i,
     // queue indices

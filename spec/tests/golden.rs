@@ -69,6 +69,20 @@ goldens! {
         uar, with_uar = 31;
         base, with_base = 0x1234_5000;
     }
+    CmdSrq [
+        "32 00 09 00  3f 00 00 00  34 12 1d 4c  0b 0a 00x2  40 10 32 54 76 98 ba 00  00x40"
+    ] {
+        opcode, with_opcode = 0x32;
+        flags, with_flags = 0;
+        tag, with_tag = 9;
+        handle, with_handle = 0x3f;
+        pd, with_pd = 0x1234;
+        uar, with_uar = 0x1d;
+        log_size, with_log_size = 12;
+        log_stride, with_log_stride = 4;
+        limit, with_limit = 0x0a0b;
+        base, with_base = 0x00ba_9876_5432_1040;
+    }
     CmdEq [
         "28 00 06 00  03 00 00 00  0a 00x7  40 00 00 00 ff 00 00 00  00x40"
     ] {
@@ -122,7 +136,7 @@ goldens! {
     }
     DeviceCaps [
         "11 00 00 00 12 00 00 00 13 00 00 00 14 00 00 00 15 00 00 00 16 00 00 00 17 00 00 00 18 00 00 00 19 00 00 00 1a 00 00 00 1b 00 00 00 1c 00 00 00 1d 00 00 00 1e 00 00 00 1f 00 00 00 20 00 00 00 21 00 00 00 22 00 00 00 23 00 00 00 24 00 00 00"
-        "00x48"
+        "25 00 00 00 26 00 00 00 00x40"
     ] {
         log_qp, with_log_qp = 0x11;
         num_cq, with_num_cq = 0x12;
@@ -144,6 +158,8 @@ goldens! {
         wqe_opcodes, with_wqe_opcodes = 0x22;
         max_sq_stride, with_max_sq_stride = 0x23;
         max_rq_stride, with_max_rq_stride = 0x24;
+        num_srq, with_num_srq = 0x25;
+        num_xrcd, with_num_xrcd = 0x26;
     }
     CmdCompletion [
         "34 12 41 80  07 03 00 00  03 02 01 00  11 00 00 00  cc bb aa 00  80 91 12 00  05 00 00 00"
@@ -242,9 +258,10 @@ goldens! {
         sge1_lkey, with_sge1_lkey = 0x8765_4321;
     }
     RqWqe [
-        "01 00x15  10 00 00 80 00 00 00 00  00 10 00 00  cd ab 00 00"
+        "01 00 0d 02 00x12  10 00 00 80 00 00 00 00  00 10 00 00  cd ab 00 00"
     ] {
         num_sge, with_num_sge = 1;
+        next, with_next = 0x020d;
         sge0_addr, with_sge0_addr = 0x8000_0010;
         sge0_length, with_sge0_length = 0x1000;
         sge0_lkey, with_sge0_lkey = 0xabcd;
@@ -287,6 +304,12 @@ goldens! {
     ] {
         qpn, with_qpn = 0xab_cdef;
         producer, with_producer = 0x1234;
+    }
+    DbSrq [
+        "2a 01 00 00  fe ff 00 00"
+    ] {
+        srqn, with_srqn = 0x12a;
+        producer, with_producer = 0xfffe;
     }
     DbCq [
         "23 01 00 03  fe ff ff 00"

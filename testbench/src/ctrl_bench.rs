@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
 
+use crate::ctrl_srq::{NUM_SRQ, SrqSide};
+
 /// First address of the bench's host memory.
 pub const BASE: u64 = 0x7_1234_0000_0000;
 /// Its size.
@@ -162,6 +164,10 @@ pub struct Ref {
     pub pd: u16,
     pub send_cq: u16,
     pub recv_cq: u16,
+    /// 0xffff: none.
+    pub srq: u16,
+    /// `pd` is an XRC domain.
+    pub in_xrcd: bool,
 }
 
 /// A lookup of a memory key.
@@ -301,6 +307,8 @@ pub struct CtrlBench {
     ack_until: u64,
     /// Barriers answered.
     pub barriers: u32,
+    /// The block that holds the shared receive queues.
+    pub srqs: SrqSide,
     /// Lookups to be asked, by port.
     pub lookups: [VecDeque<Lookup>; 4],
     /// Answers: MrErr, address, by port.
@@ -361,6 +369,7 @@ impl CtrlBench {
             .param("QpIdxW", 8)
             .param("NumCq", NUM_CQ)
             .param("NumMr", NUM_MR)
+            .param("NumSrq", NUM_SRQ)
             .param("DrainLog", DRAIN_LOG)
             .random_init(seed)
             .build()
@@ -401,6 +410,7 @@ impl CtrlBench {
             drain_since: None,
             ack_until: 0,
             barriers: 0,
+            srqs: SrqSide::default(),
             lookups: [const { VecDeque::new() }; 4],
             found: [const { Vec::new() }; 4],
             cqes: [const { VecDeque::new() }; 2],
@@ -491,6 +501,9 @@ impl CtrlBench {
         self.dut.set("ref_valid_i", u64::from(refs.is_some()));
         if let Some(r) = refs {
             let v = pack(&[
+                (1, u64::from(r.in_xrcd)),
+                (1, u64::from(r.srq != 0xffff)),
+                (16, u64::from(r.srq)),
                 (1, u64::from(r.inc)),
                 (17, u64::from(r.n)),
                 (16, u64::from(r.pd)),
@@ -508,7 +521,9 @@ impl CtrlBench {
         self.dut.set("drain_ack_i", u64::from(ack));
 
         self.show_services();
+        self.srqs.show(&mut self.dut);
         self.dut.eval();
+        self.srqs.look(&self.dut);
         self.look(now, rsp, rd_ready, wr_ready, msix_ready, qp_ready, answers, ack);
         self.dut.clock();
     }

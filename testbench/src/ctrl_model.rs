@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::ctrl_bench::{Cmd, Mr, NUM_CQ, NUM_MR, Ref};
+use crate::ctrl_srq::NUM_SRQ;
 
 /// CmdStatus.
 #[allow(missing_docs)]
@@ -24,9 +25,12 @@ use status::*;
 /// Protection domains of the device.
 pub const NUM_PD: u32 = 256;
 /// The commands that exist.
-pub const OPCODES: [u8; 19] = [
+pub const OPCODES: [u8; 25] = [
     0x01, 0x02, 0x08, 0x09, 0x0a, 0x10, 0x11, 0x18, 0x19, 0x20, 0x21, 0x28, 0x29, 0x40, 0x41, 0x42, 0x43, 0x44, 0x45,
+    0x30, 0x31, 0x32, 0x33, 0x38, 0x39,
 ];
+/// XRC domains of the device.
+pub const NUM_XRCD: u32 = 16;
 
 /// Bits of a command that may be set: those that the command reads.
 pub fn readable(opcode: u8) -> [u8; 64] {
@@ -53,8 +57,8 @@ pub fn readable(opcode: u8) -> [u8; 64] {
             allow(4, 9);
             0
         }
-        0x10 => 0,
-        0x11 | 0x19 | 0x21 | 0x29 => {
+        0x10 | 0x38 => 0,
+        0x11 | 0x19 | 0x21 | 0x29 | 0x31 | 0x33 | 0x39 => {
             allow(4, 7);
             0
         }
@@ -71,6 +75,16 @@ pub fn readable(opcode: u8) -> [u8; 64] {
         0x28 => {
             allow(4, 8);
             allow(16, 23);
+            0
+        }
+        0x30 => {
+            allow(8, 11);
+            allow(16, 23);
+            0
+        }
+        0x32 => {
+            allow(4, 7);
+            allow(12, 13);
             0
         }
         0x40 => {
@@ -138,10 +152,16 @@ pub struct Objects {
     pd_free: Free,
     cq_free: Free,
     mr_free: Free,
+    srq_free: Free,
+    xrcd_free: Free,
     /// PDs and what refers to them.
     pds: BTreeMap<u32, u32>,
     /// CQs: event queue, QPs that send, QPs that receive.
     cqs: BTreeMap<u32, (u32, u32, u32)>,
+    /// SRQs: PD, QPs that receive from them.
+    srqs: BTreeMap<u32, (u32, u32)>,
+    /// XRC domains and the QPs in them.
+    xrcds: BTreeMap<u32, u32>,
     /// Event queues.
     eqs: BTreeMap<u32, ()>,
     /// Regions by index.
@@ -154,6 +174,10 @@ impl Default for Objects {
             pd_free: Free::new(0..NUM_PD),
             cq_free: Free::new(0..NUM_CQ),
             mr_free: Free::new(1..NUM_MR),
+            srq_free: Free::new(0..NUM_SRQ),
+            xrcd_free: Free::new(0..NUM_XRCD),
+            srqs: BTreeMap::new(),
+            xrcds: BTreeMap::new(),
             pds: BTreeMap::new(),
             cqs: BTreeMap::new(),
             eqs: BTreeMap::new(),
@@ -183,6 +207,14 @@ impl Objects {
         ]
     }
 
+    /// Handles that exist: SRQs, XRC domains.
+    pub fn shared(&self) -> [Vec<u32>; 2] {
+        [
+            self.srqs.keys().copied().collect(),
+            self.xrcds.keys().copied().collect(),
+        ]
+    }
+
     /// Regions by key.
     pub fn region(&self, key: u32) -> Option<&Mr> {
         self.mrs.get(&(key >> 8)).filter(|m| u32::from(m.key) == key & 0xff)
@@ -191,7 +223,11 @@ impl Objects {
     /// QPs begin or cease to use their objects.
     pub fn refer(&mut self, r: &Ref) {
         let add = |v: &mut u32| *v = if r.inc { *v + r.n } else { *v - r.n };
-        add(self.pds.get_mut(&u32::from(r.pd)).expect("a PD that exists"));
+        let domains = if r.in_xrcd { &mut self.xrcds } else { &mut self.pds };
+        add(domains.get_mut(&u32::from(r.pd)).expect("a domain that exists"));
+        if let Some((_, n)) = self.srqs.get_mut(&u32::from(r.srq)) {
+            add(n);
+        }
         if let Some((_, s, _)) = self.cqs.get_mut(&u32::from(r.send_cq)) {
             add(s);
         }
@@ -265,6 +301,40 @@ impl Objects {
                 check(*senders == 0 && *receivers == 0, IN_USE, 0)?;
                 self.cqs.remove(&handle);
                 self.cq_free.used.push_back(handle);
+            }
+            0x30 => {
+                let pd = le(cmd, 8, 2) as u32;
+                check(self.pds.contains_key(&pd), BAD_HANDLE, 8)?;
+                check(cmd.0[10] < 32, BAD_PARAM, 10)?;
+                check(cmd.0[11] & 15 != 0 && cmd.0[11] >> 4 <= 4, BAD_PARAM, 11)?;
+                check(cmd.0[16].is_multiple_of(64), BAD_PARAM, 16)?;
+                let srq = self.srq_free.take().ok_or((NO_RESOURCES, 0))?;
+                *self.pds.get_mut(&pd).expect("it exists") += 1;
+                self.srqs.insert(srq, (pd, 0));
+                return Ok(srq);
+            }
+            0x31 => {
+                let (pd, users) = *self.srqs.get(&handle).ok_or((BAD_HANDLE, 4))?;
+                check(users == 0, IN_USE, 0)?;
+                *self.pds.get_mut(&pd).expect("an SRQ's PD exists") -= 1;
+                self.srqs.remove(&handle);
+                self.srq_free.used.push_back(handle);
+            }
+            0x32 => check(self.srqs.contains_key(&handle), BAD_HANDLE, 4)?,
+            0x33 => {
+                check(self.srqs.contains_key(&handle), BAD_HANDLE, 4)?;
+                return Ok(u32::from(crate::ctrl_srq::LEFT));
+            }
+            0x38 => {
+                let xrcd = self.xrcd_free.take().ok_or((NO_RESOURCES, 0))?;
+                self.xrcds.insert(xrcd, 0);
+                return Ok(xrcd);
+            }
+            0x39 => {
+                let users = self.xrcds.get(&handle).ok_or((BAD_HANDLE, 4))?;
+                check(*users == 0, IN_USE, 0)?;
+                self.xrcds.remove(&handle);
+                self.xrcd_free.used.push_back(handle);
             }
             0x28 => {
                 check(handle < 4, BAD_HANDLE, 4)?;

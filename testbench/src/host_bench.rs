@@ -284,6 +284,8 @@ pub struct HostBench {
     pub kicks: Vec<(bool, u64)>,
     /// Doorbells of completion queues: page, value.
     pub cq_dbs: Vec<(u64, u64)>,
+    /// Doorbells of shared receive queues: page, value.
+    pub srq_dbs: Vec<(u64, u64)>,
     /// Doorbells of event queues.
     pub eq_dbs: Vec<u64>,
     /// Command doorbells.
@@ -343,6 +345,7 @@ impl HostBench {
             "sq_kick_valid_o",
             "rq_kick_valid_o",
             "cq_db_valid_o",
+            "srq_db_valid_o",
             "eq_db_valid_o",
             "cmd_producer_we_o",
             "cmd_restart_o",
@@ -395,6 +398,7 @@ impl HostBench {
             hot_idx: 0,
             kicks: Vec::new(),
             cq_dbs: Vec::new(),
+            srq_dbs: Vec::new(),
             eq_dbs: Vec::new(),
             producers: Vec::new(),
             restarts: 0,
@@ -580,6 +584,12 @@ impl HostBench {
         if self.p("cq_db_valid_o") == 1 {
             self.cq_dbs
                 .push((self.dut.get_bits("cq_db_o", 64, 8), self.dut.get_bits("cq_db_o", 0, 64)));
+        }
+        if self.p("srq_db_valid_o") == 1 {
+            self.srq_dbs.push((
+                self.dut.get_bits("srq_db_o", 64, 8),
+                self.dut.get_bits("srq_db_o", 0, 64),
+            ));
         }
         if self.p("eq_db_valid_o") == 1 {
             self.eq_dbs.push(self.dut.get_bits("eq_db_o", 0, 64));

@@ -4,6 +4,7 @@
 
 pub mod ctrl_bench;
 pub mod ctrl_model;
+pub mod ctrl_srq;
 pub mod e2e;
 pub mod features;
 pub mod flow;
@@ -12,6 +13,7 @@ pub mod model;
 pub mod qp_bench;
 pub mod qp_pair;
 pub mod recv_bench;
+pub mod recv_srq;
 pub mod send_bench;
 pub mod wire;
 pub mod wire_bench;

@@ -110,6 +110,7 @@ pub struct RawChange {
     pub epoch: u16,
     pub state: u8,
     pub new_life: bool,
+    pub left_srq: bool,
 }
 
 impl From<crate::model::qp::Change> for RawChange {
@@ -119,6 +120,7 @@ impl From<crate::model::qp::Change> for RawChange {
             epoch: c.epoch,
             state: c.state as u8,
             new_life: c.new_life,
+            left_srq: c.left_srq,
         }
     }
 }
@@ -198,6 +200,8 @@ pub struct QpBench {
     pub changes: Vec<RawChange>,
     /// Reference changes: n (negative: given back), PD, send CQ, receive CQ.
     pub refs: Vec<(i32, u16, u16, u16)>,
+    /// Beside each of them: whether the PD is an XRC domain, and the SRQ.
+    pub shared: Vec<(bool, Option<u16>)>,
     /// SQ_DRAINED events: QPNs.
     pub events: Vec<u32>,
     /// Barriers carried out.
@@ -240,6 +244,7 @@ impl QpBench {
             draining: false,
             changes: Vec::new(),
             refs: Vec::new(),
+            shared: Vec::new(),
             events: Vec::new(),
             barriers: 0,
             pulses: vec![0; 128],
@@ -292,6 +297,14 @@ impl QpBench {
             self.dut.set_wide(port, &words);
         }
         set_port_cfg(&mut self.dut, limits);
+    }
+
+    /// Tells which SRQs and XRC domains exist.
+    pub fn share(&mut self, srqs: impl IntoIterator<Item = u16>, xrcds: impl IntoIterator<Item = u16>) {
+        let bits = |set: Vec<u16>| set.into_iter().fold(0, |v, n| v | 1u64 << n);
+        let srqs = bits(srqs.into_iter().collect());
+        self.dut.set_wide("srq_valid_i", &[srqs as u32, (srqs >> 32) as u32]);
+        self.dut.set("xrcd_valid_i", bits(xrcds.into_iter().collect()));
     }
 
     fn stalls(&mut self) -> bool {
@@ -366,6 +379,7 @@ impl QpBench {
                 epoch: self.dut.get_bits("qp_evt_o", 4, 16) as u16,
                 state: self.dut.get_bits("qp_evt_o", 1, 3) as u8,
                 new_life: self.dut.get_bits("qp_evt_o", 0, 1) == 1,
+                left_srq: self.dut.get_bits("qp_evt_o", 36, 1) == 1,
             });
         }
         if self.dut.get("ref_valid_o") == 1 {
@@ -373,6 +387,8 @@ impl QpBench {
             let n = self.dut.get_bits("ref_o", 48, 17) as i32;
             let n = if self.dut.get_bits("ref_o", 65, 1) == 1 { n } else { -n };
             self.refs.push((n, field(32), field(16), field(0)));
+            let bit = |lsb| self.dut.get_bits("ref_o", lsb, 1) == 1;
+            self.shared.push((bit(83), bit(82).then(|| field(66))));
         }
         if self.dut.get("eqe_valid_o") == 1 {
             assert_eq!(self.dut.get_bits("eqe_o", 32, 8), 5, "SQ_DRAINED");
@@ -454,6 +470,7 @@ impl QpBench {
         self.wait("the command to be taken", 1 << 14, |b| b.dut.get("qp_cmd_ready_o") == 1);
         self.changes.clear();
         self.refs.clear();
+        self.shared.clear();
         let start = self.dut.cycles();
         self.cycle();
         self.dut.set("qp_cmd_valid_i", 0);
@@ -652,8 +669,7 @@ fn read_hot(f: &mut Fields, like: &Qp) -> Qp {
     q.qp_type = f.take(4) as u8;
     q.draining = f.take(1) == 1;
     q.sig_all = f.take(1) == 1;
-    let has_srq = f.take(1);
-    assert_eq!(has_srq, 0);
+    q.has_srq = f.take(1) == 1;
     q.attrs.access_flags = (f.take(3) << 1) as u8;
     q.attrs.path_mtu = f.take(3) as u8;
     q.uar = f.take(8) as u8;

@@ -38,7 +38,10 @@ impl Pair {
         model.pds = [3, 255].into();
         model.cqs = [0, 5, 200].into();
         let mut bench = QpBench::new(data_width, log_table, gen_bits);
+        model.srqs = [0, 9, 63].into();
+        model.xrcds = [3, 15].into();
         bench.configure(model.pds.clone(), model.cqs.clone(), &model.limits);
+        bench.share(model.srqs.clone(), model.xrcds.clone());
         let mut pair = Self { bench, model };
         pair.check("after reset");
         pair
@@ -77,6 +80,8 @@ impl Pair {
             .map(|r| (r.n, r.pd, r.send_cq.unwrap_or(0xffff), r.recv_cq.unwrap_or(0xffff)))
             .collect();
         assert_eq!(self.bench.refs, refs, "{cmd:?}");
+        let shared: Vec<_> = outcome.refs.iter().map(|r| (r.in_xrcd, r.srq)).collect();
+        assert_eq!(self.bench.shared, shared, "{cmd:?}");
         for r in reports {
             if let Report::Error {
                 index, epoch, to_sqe, ..

@@ -59,7 +59,13 @@ const PATH: Layout = Layout(&[
     ("traffic_class", 8),
     ("flow_label", 20),
 ]);
-const EVT: Layout = Layout(&[("idx", 16), ("epoch", 16), ("state", 3), ("new_life", 1)]);
+const EVT: Layout = Layout(&[
+    ("left_srq", 1),
+    ("idx", 16),
+    ("epoch", 16),
+    ("state", 3),
+    ("new_life", 1),
+]);
 const QP_ERR: Layout = Layout(&[("idx", 16), ("epoch", 16), ("to_sqe", 1)]);
 const POS: Layout = Layout(&[("epoch", 16), ("val", 16)]);
 const POS_WR: Layout = Layout(&[("idx", 16), ("epoch", 16), ("val", 16)]);
@@ -130,6 +136,8 @@ pub mod event {
     pub const QP_REQ_ERR: u8 = 2;
     pub const QP_ACCESS_ERR: u8 = 3;
     pub const COMM_EST: u8 = 4;
+    pub const SRQ_LIMIT_REACHED: u8 = 15;
+    pub const QP_LAST_WQE_REACHED: u8 = 16;
 }
 /// QP states.
 #[allow(missing_docs)]
@@ -197,6 +205,7 @@ pub struct Qp {
     pub epoch: u16,
     pub pd: u16,
     pub recv_cq: u16,
+    pub srq: u16,
     pub log_rq_stride: u8,
     pub rq_base: u64,
     pub pkey_index: u16,
@@ -236,6 +245,7 @@ impl Qp {
             &[
                 ("pd", u64::from(self.pd)),
                 ("recv_cq", u64::from(self.recv_cq)),
+                ("srq", u64::from(self.srq)),
                 ("log_rq_stride", u64::from(self.log_rq_stride)),
                 ("rq_base", self.rq_base),
             ],
@@ -454,7 +464,7 @@ pub struct RecvBench {
     write: Option<(Bits, Vec<u8>)>,
     tx_open: Option<Tx>,
     tx_under_way: VecDeque<(u64, u16, u32, bool)>,
-    events: VecDeque<(u16, u16, u8, bool)>,
+    events: VecDeque<(u16, u16, u8, bool, bool)>,
     kicks: VecDeque<u16>,
     pending_err: Vec<Answer<(u16, u16)>>,
     last_busy: u64,
@@ -513,7 +523,16 @@ impl RecvBench {
         dut.set_wide("port_cfg_i", &cfg.0);
         dut.set("enable_i", 1);
         // Inputs start at random, too; the others are set in each cycle.
-        dut.set("drain_req_i", 0);
+        for port in [
+            "drain_req_i",
+            "srq_set_valid_i",
+            "srq_limit_valid_i",
+            "srq_clr_i",
+            "srq_db_valid_i",
+        ] {
+            dut.set(port, 0);
+        }
+        dut.set("cq_idle_i", 1);
         dut.reset(3);
         let empty = Qp {
             valid: false,
@@ -527,6 +546,7 @@ impl RecvBench {
             epoch: 0,
             pd: 7,
             recv_cq: 0,
+            srq: 0,
             log_rq_stride: 1,
             rq_base: 0,
             pkey_index: 0,
@@ -598,20 +618,20 @@ impl RecvBench {
         };
         change(&mut qp);
         self.qps[usize::from(idx)] = qp;
-        self.tell(idx, true);
+        self.tell(idx, true, false);
     }
 
     /// Changes a QP and tells everybody.
     pub fn change(&mut self, idx: u16, change: impl FnOnce(&mut Qp)) {
-        let epoch = self.qps[usize::from(idx)].epoch;
+        let Qp { epoch, has_srq, .. } = self.qps[usize::from(idx)];
         change(&mut self.qps[usize::from(idx)]);
         let new_life = self.qps[usize::from(idx)].epoch != epoch;
-        self.tell(idx, new_life);
+        self.tell(idx, new_life, new_life && has_srq);
     }
 
-    fn tell(&mut self, idx: u16, new_life: bool) {
+    fn tell(&mut self, idx: u16, new_life: bool, left_srq: bool) {
         let qp = &self.qps[usize::from(idx)];
-        self.events.push_back((idx, qp.epoch, qp.state, new_life));
+        self.events.push_back((idx, qp.epoch, qp.state, new_life, left_srq));
     }
 
     /// Writes a receive WQE without telling the device.
@@ -839,7 +859,7 @@ impl RecvBench {
         // ---- inputs
         let evt = self.events.pop_front();
         self.dut.set("qp_evt_valid_i", u64::from(evt.is_some()));
-        if let Some((idx, epoch, state, new_life)) = evt {
+        if let Some((idx, epoch, state, new_life, left_srq)) = evt {
             let bits = pack(
                 EVT,
                 &[
@@ -847,6 +867,7 @@ impl RecvBench {
                     ("epoch", epoch.into()),
                     ("state", state.into()),
                     ("new_life", new_life.into()),
+                    ("left_srq", left_srq.into()),
                 ],
             );
             self.dut.set_wide("qp_evt_i", &bits.0);

@@ -59,7 +59,13 @@ const PATH: Layout = Layout(&[
     ("traffic_class", 8),
     ("flow_label", 20),
 ]);
-const EVT: Layout = Layout(&[("idx", 16), ("epoch", 16), ("state", 3), ("new_life", 1)]);
+const EVT: Layout = Layout(&[
+    ("left_srq", 1),
+    ("idx", 16),
+    ("epoch", 16),
+    ("state", 3),
+    ("new_life", 1),
+]);
 const QP_ERR: Layout = Layout(&[("idx", 16), ("epoch", 16), ("to_sqe", 1)]);
 const POS: Layout = Layout(&[("epoch", 16), ("val", 16)]);
 const POS_WR: Layout = Layout(&[("idx", 16), ("epoch", 16), ("val", 16)]);

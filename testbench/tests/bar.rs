@@ -69,7 +69,7 @@ fn the_blocks_describe_themselves() {
 fn the_capabilities_are_those_of_the_build() {
     for width in WIDTHS {
         let mut bench = HostBench::new(width, 1);
-        let caps: Vec<u32> = (0..20).map(|i| bench.read32(0x108 + 4 * i)).collect();
+        let caps: Vec<u32> = (0..22).map(|i| bench.read32(0x108 + 4 * i)).collect();
         let expected = [
             LOG_QP,
             256,
@@ -82,7 +82,7 @@ fn the_capabilities_are_those_of_the_build() {
             TAGS as u32,
             16,
             992,
-            1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 10,
+            1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 10,
             1 << 2,
             16,
             1,
@@ -91,9 +91,11 @@ fn the_capabilities_are_those_of_the_build() {
             0b11111,
             4,
             4,
+            64,
+            16,
         ];
         assert_eq!(caps, expected);
-        assert_eq!(bench.ask(read(0x158, 1)).status, UR);
+        assert_eq!(bench.ask(read(0x160, 1)).status, UR);
     }
 }
 

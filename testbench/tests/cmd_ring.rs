@@ -236,7 +236,7 @@ fn an_unknown_opcode_is_refused() {
             .collect();
         let done = b.batch(&unknown);
         assert!(done.iter().all(|c| c.status == BAD_OPCODE && c.handle == 0));
-        assert_eq!(b.counts[48], 237, "CMD_REFUSED");
+        assert_eq!(b.counts[48], 231, "CMD_REFUSED");
         assert!(b.qp_cmds.is_empty());
     }
 }
@@ -407,9 +407,9 @@ fn query_device_writes_the_capabilities() {
         b.out.clear();
         b.ok(&Cmd::new(0x01, 0).with(56, &OUT.to_le_bytes()));
         // log_qp, CQs, MRs, PDs, EQs, doorbell pages, data width, clock period, tags, SGEs, inline bytes, types, types with a
-        // data path, rd_atomic, ports, GIDs, P_Keys, WQE opcodes, strides.
-        let expected: [u32; 20] = [
-            8, NUM_CQ, NUM_MR, 256, 4, 32, width, 8000, 64, 16, 992, 0x73e, 0x4, 16, 1, 16, 8, 0x1f, 4, 4,
+        // data path, rd_atomic, ports, GIDs, P_Keys, WQE opcodes, strides, SRQs, XRC domains.
+        let expected: [u32; 22] = [
+            8, NUM_CQ, NUM_MR, 256, 4, 32, width, 8000, 64, 16, 992, 0x77e, 0x4, 16, 1, 16, 8, 0x1f, 4, 4, 8, 16,
         ];
         let mut bytes: Vec<u8> = expected.iter().flat_map(|w| w.to_le_bytes()).collect();
         bytes.resize(128, 0);
@@ -525,6 +525,8 @@ fn what_is_referenced_cannot_be_destroyed() {
             pd: pd as u16,
             send_cq: s as u16,
             recv_cq: r as u16,
+            srq: 0xffff,
+            in_xrcd: false,
         };
         refer(&mut b, used);
         // A QP type without CQs counts on its PD alone.
@@ -637,12 +639,25 @@ fn random_commands_get_what_the_model_says() {
         let mut seen = [0; 16];
         for _ in 0..2500 {
             let [pds, cqs, keys, eqs] = model.handles();
+            let [srqs, xrcds] = model.shared();
             let pick = |rng: &mut Stream, from: &[u32], other: u64| match from.len() as u64 {
                 n if n > 0 && rng.chance(0.85) => from[rng.below(n) as usize],
                 _ => rng.below(other) as u32,
             };
             let mut refs = None;
-            let mut cmd = match rng.below(12) {
+            let mut cmd = match rng.below(18) {
+                12 | 13 => Cmd::create_srq(
+                    pick(&mut rng, &pds, 300),
+                    rng.below(34) as u8,
+                    rng.below(16) as u8,
+                    rng.below(6) as u8,
+                    BASE + 32 * rng.below(9),
+                ),
+                14 => Cmd::destroy_srq(pick(&mut rng, &srqs, 10)),
+                15 if rng.chance(0.5) => Cmd::modify_srq(pick(&mut rng, &srqs, 10), rng.bits() as u16),
+                15 => Cmd::query_srq(pick(&mut rng, &srqs, 10)),
+                16 => Cmd::create_xrcd(),
+                17 => Cmd::destroy_xrcd(pick(&mut rng, &xrcds, 20)),
                 0 => Cmd::create_pd(),
                 1 => Cmd::destroy_pd(pick(&mut rng, &pds, 300)),
                 2 | 3 => Cmd::create_mr(&Mr {
@@ -681,6 +696,8 @@ fn random_commands_get_what_the_model_says() {
                         pd: pds[rng.below(pds.len() as u64) as usize] as u16,
                         send_cq: cqs.get(rng.below(10) as usize).map_or(0xffff, |c| *c as u16),
                         recv_cq: cqs.get(rng.below(10) as usize).map_or(0xffff, |c| *c as u16),
+                        srq: srqs.get(rng.below(10) as usize).map_or(0xffff, |c| *c as u16),
+                        in_xrcd: false,
                     };
                     live.push(r);
                     refs = Some(r);

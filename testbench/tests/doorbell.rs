@@ -263,7 +263,7 @@ fn what_is_not_one_aligned_write_of_64_bits_to_a_doorbell_is_dropped() {
     let value = qpn(QP, HOT.generation) | 1 << 32;
     bench.write32(page + SQ, value as u32);
     bench.write32(page + SQ + 4, 1);
-    bench.write64(page + 24, value);
+    bench.write64(page + 32, value);
     bench.write64(page + 0x800, value);
     bench.write64(page + 0xff8, value);
     bench.write64(page + SQ, value | 1 << 24); // reserved bits
@@ -314,6 +314,26 @@ fn completion_queue_doorbells_are_handed_on_with_their_page() {
     bench.run(50);
     assert_eq!(bench.cq_dbs, expected);
     assert_eq!(counts(&mut bench), [0; 6]);
+}
+
+#[test]
+fn shared_receive_queue_doorbells_are_handed_on_with_their_page() {
+    let mut bench = bench(HOT);
+    let mut expected = Vec::new();
+    for page in [0, 7, 31] {
+        for value in [0x0000_3456_0000_0003, 0x0000_ffff_00ff_ffff, 0] {
+            bench.write64(PAGES + 0x1000 * page + 0x18, value);
+            expected.push((page, value));
+        }
+        // Reserved bits, and the place behind.
+        bench.write64(PAGES + 0x1000 * page + 0x18, 1 << 24);
+        bench.write64(PAGES + 0x1000 * page + 0x18, 1 << 48);
+        bench.write64(PAGES + 0x1000 * page + 0x20, 0);
+    }
+    bench.run(50);
+    assert_eq!(bench.srq_dbs, expected);
+    assert!(bench.cq_dbs.is_empty());
+    assert_eq!(counts(&mut bench), [0, 0, 0, 0, 0, 9]);
 }
 
 #[test]

@@ -324,16 +324,44 @@ fn every_bad_parameter_of_create_is_named_by_its_offset() {
                 qp_type: Type::Dct as u8,
                 ..good
             },
-            Status::Unsupported,
-            11,
+            Status::BadParam,
+            1,
         ),
         (
             Command {
                 flags: flag::USE_SRQ,
+                srq: 8,
                 ..good
             },
-            Status::Unsupported,
+            Status::BadHandle,
+            18,
+        ),
+        (
+            Command {
+                flags: flag::USE_SRQ,
+                srq: 64,
+                ..good
+            },
+            Status::BadHandle,
+            18,
+        ),
+        (
+            Command {
+                flags: flag::USE_SRQ,
+                qp_type: Type::RawPacket as u8,
+                ..good
+            },
+            Status::BadParam,
             1,
+        ),
+        (
+            Command {
+                qp_type: Type::XrcTgt as u8,
+                pd: 255,
+                ..good
+            },
+            Status::BadHandle,
+            12,
         ),
         (Command { pd: 4, ..good }, Status::BadHandle, 12),
         (Command { pd: 0x103, ..good }, Status::BadHandle, 12),

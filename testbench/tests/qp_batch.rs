@@ -672,6 +672,7 @@ fn the_limits_of_the_port_are_those_of_now() {
         epoch: p.epoch(q),
         state: State::Reset,
         new_life: false,
+        left_srq: false,
     };
     assert_eq!(RawChange::from(change).state, 0);
 }

@@ -127,6 +127,17 @@ impl Stimulus {
             }
             _ => {}
         }
+        match Type::from_code(cmd.qp_type) {
+            Some(Type::XrcTgt) => cmd.pd = *r.pick(&[3, 15]),
+            Some(t @ (Type::Rc | Type::Uc | Type::Ud | Type::Dct)) if t == Type::Dct || r.chance(1, 3) => {
+                cmd.flags |= flag::USE_SRQ;
+                cmd.srq = *r.pick(&[0, 9, 63]);
+                cmd.rq_base = r.bits();
+                cmd.rq_pitch = r.bits() as u32;
+                cmd.log_rq_stride = r.below(16) as u8;
+            }
+            _ => {}
+        }
         if cmd.op == Op::Install {
             cmd.attr_addr = ATTR;
             let t = Type::from_code(cmd.qp_type).unwrap();
@@ -136,7 +147,8 @@ impl Stimulus {
         // Sometimes something is wrong.
         let r = &mut self.rng;
         if r.chance(1, 8) {
-            match r.below(10) {
+            match r.below(11) {
+                10 => cmd.srq = r.below(80) as u16,
                 0 => cmd.count = 0,
                 1 => cmd.count = model.len() as u32 + r.below(3) as u32,
                 2 => cmd.qp_type = r.below(16) as u8,
@@ -378,7 +390,10 @@ fn run(data_width: u32, log_table: u32, gen_bits: u32, commands: u32) {
     model.cqs = [0, 5, 200].into();
     model.limits.pkeys = [0xffff, 0, 0x8001, 0, 0, 0, 0, 0];
     let mut bench = QpBench::new(data_width, log_table, gen_bits);
+    model.srqs = [0, 9, 63].into();
+    model.xrcds = [3, 15].into();
     bench.configure(model.pds.clone(), model.cqs.clone(), &model.limits);
+    bench.share(model.srqs.clone(), model.xrcds.clone());
     bench.seed(seed);
     let mut s = Stimulus {
         rng: Random::new(seed ^ u64::from(data_width) << 32),
@@ -399,6 +414,7 @@ fn run(data_width: u32, log_table: u32, gen_bits: u32, commands: u32) {
                 Type::XrcTgt,
                 Type::RawPacket,
                 Type::Dci,
+                Type::Dct,
             ]);
             bench.manners = Manners {
                 read_latency: *s.rng.pick(&[0, 0, 20, 200]),
@@ -455,6 +471,11 @@ fn run(data_width: u32, log_table: u32, gen_bits: u32, commands: u32) {
         refs.sort_unstable();
         got_refs.sort_unstable();
         assert_eq!(got_refs, refs, "{context}");
+        let mut shared: Vec<_> = outcome.refs.iter().map(|r| (r.in_xrcd, r.srq)).collect();
+        let mut got_shared = bench.shared.clone();
+        shared.sort_unstable();
+        got_shared.sort_unstable();
+        assert_eq!(got_shared, shared, "{context}");
 
         // Then the reports take effect.
         let mut expected = Vec::new();

@@ -62,6 +62,9 @@ pub struct State {
     pub eqs: BTreeMap<u32, (u64, u32, u32)>,
     pub mrs: BTreeMap<u32, CmdMr>,
     pub pds: u32,
+    /// SRQs: how they were made, limit, WQEs that wait.
+    pub srqs: BTreeMap<u32, (CmdSrq, u32, u32)>,
+    pub xrcds: u32,
     pub doorbells: Vec<(u64, u64)>,
     pub interrupts: Vec<u16>,
     pub commands: Vec<[u8; 64]>,
@@ -104,6 +107,8 @@ impl Mock {
             eqs: BTreeMap::new(),
             mrs: BTreeMap::new(),
             pds: 0,
+            srqs: BTreeMap::new(),
+            xrcds: 0,
             doorbells: Vec::new(),
             interrupts: Vec::new(),
             commands: Vec::new(),
@@ -213,6 +218,8 @@ impl State {
             regs::CAPS_WQE_OPCODES => 0x1f,
             regs::CAPS_MAX_SQ_STRIDE => 4,
             regs::CAPS_MAX_RQ_STRIDE => 4,
+            regs::CAPS_NUM_SRQ => 8,
+            regs::CAPS_NUM_XRCD => 16,
             regs::CTRL_STATUS => u32::from(!self.lies.never_ready),
             _ => self.reg(off32),
         }
@@ -303,6 +310,39 @@ impl State {
                     },
                 );
                 ok.with_handle(number)
+            }
+            CmdOpcode::CreateSrq => {
+                let number = self.srqs.len() as u32 + 5;
+                self.srqs.insert(number, (CmdSrq(command.0), 0, 0));
+                ok.with_handle(number)
+            }
+            CmdOpcode::DestroySrq => {
+                let used = self.qps.values().any(|qp| {
+                    qp.create.flags() & CmdFlag::USE_SRQ.0 as u8 != 0 && u32::from(qp.create.srq()) == command.handle()
+                });
+                match self.srqs.remove(&command.handle()) {
+                    Some(srq) if used => {
+                        self.srqs.insert(command.handle(), srq);
+                        fail(CmdStatus::InUse)
+                    }
+                    Some(_) => ok,
+                    None => fail(CmdStatus::BadHandle),
+                }
+            }
+            CmdOpcode::ModifySrq => match self.srqs.get_mut(&command.handle()) {
+                Some((_, limit, _)) => {
+                    *limit = u32::from(CmdSrq(command.0).limit());
+                    ok
+                }
+                None => fail(CmdStatus::BadHandle),
+            },
+            CmdOpcode::QuerySrq => match self.srqs.get(&command.handle()) {
+                Some((_, limit, waiting)) => ok.with_handle(*waiting).with_count(*limit),
+                None => fail(CmdStatus::BadHandle),
+            },
+            CmdOpcode::CreateXrcd => {
+                self.xrcds += 1;
+                ok.with_handle(self.xrcds + 6)
             }
             CmdOpcode::CreateEq => {
                 let eq = CmdEq(command.0);

@@ -40,13 +40,15 @@ pub const NUM_GID: u32 = 16;
 pub const NUM_PKEY: u32 = 8;
 /// `NUM_PD`.
 pub const NUM_PD: u32 = 256;
+/// XRC domains.
+pub const NUM_XRCD: u32 = 16;
 /// Largest max_rd_atomic and max_dest_rd_atomic.
 pub const MAX_RD_ATOMIC: u32 = 16;
 /// Records of one record batch.
 pub const MAX_RECORDS: u32 = 64;
 /// `MAX_SGE`.
 pub const MAX_SGE: u32 = 16;
-/// log2 of the entries of a send or receive queue.
+/// log2 of the entries of a send, receive or shared receive queue.
 pub const MAX_LOG_RING: u32 = 15;
 /// `ROCE_UDP_PORT`.
 pub const ROCE_UDP_PORT: u16 = 0x12b7;
@@ -58,6 +60,8 @@ pub const DB_SQ: u16 = 0x0;
 pub const DB_RQ: u16 = 0x8;
 /// `DB_CQ`.
 pub const DB_CQ: u16 = 0x10;
+/// `DB_SRQ`.
+pub const DB_SRQ: u16 = 0x18;
 /// `ETHERTYPE_IPV4`.
 pub const ETHERTYPE_IPV4: u16 = 0x800;
 /// `ETHERTYPE_IPV6`.
@@ -180,6 +184,18 @@ code_enum! {
         CreateEq = 0x28, "CREATE_EQ", "";
         /// `DESTROY_EQ`.
         DestroyEq = 0x29, "DESTROY_EQ", "";
+        /// `CREATE_SRQ`.
+        CreateSrq = 0x30, "CREATE_SRQ", "";
+        /// `DESTROY_SRQ`.
+        DestroySrq = 0x31, "DESTROY_SRQ", "";
+        /// `MODIFY_SRQ`.
+        ModifySrq = 0x32, "MODIFY_SRQ", "";
+        /// `QUERY_SRQ`.
+        QuerySrq = 0x33, "QUERY_SRQ", "";
+        /// `CREATE_XRCD`.
+        CreateXrcd = 0x38, "CREATE_XRCD", "";
+        /// `DESTROY_XRCD`.
+        DestroyXrcd = 0x39, "DESTROY_XRCD", "";
         /// `CREATE_QP`.
         CreateQp = 0x40, "CREATE_QP", "";
         /// `MODIFY_QP`.
@@ -727,7 +743,7 @@ impl CmdHeader {
         tag, set_tag, with_tag, u16, |b| u16::from_le_bytes([b[2], b[3]]), |b, v| b[2..4].copy_from_slice(&v.to_le_bytes())
     }
     accessors! {
-        /// Object handle: QPN, PD, CQ, EQ, memory key, port or table index.
+        /// Object handle: QPN, PD, CQ, EQ, SRQ, XRC domain, memory key, port or table index.
         ///
         /// 32 bits at byte 4.
         handle, set_handle, with_handle, u32, |b| u32::from_le_bytes([b[4], b[5], b[6], b[7]]), |b, v| b[4..8].copy_from_slice(&v.to_le_bytes())
@@ -1000,6 +1016,77 @@ impl CmdCq {
 }
 
 byte_struct! {
+    /// CREATE_SRQ: a ring of 2^log_size slots, linked: each receive WQE names in `next` the slot of the one that will be posted after it, so that slots are used again in any order. One slot is always free: 2^log_size - 1 WQEs can wait. MODIFY_SRQ: the limit of the SRQ that handle names.
+    ///
+    /// 64 bytes, little-endian in memory.
+    CmdSrq, 64, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+    fields = [opcode, flags, tag, handle, pd, uar, log_size, log_stride, limit, base]
+}
+
+impl CmdSrq {
+    accessors! {
+        /// `opcode`.
+        ///
+        /// 8 bits at byte 0.
+        opcode, set_opcode, with_opcode, u8, |b| b[0], |b, v| b[0] = v
+    }
+    accessors! {
+        /// `flags`.
+        ///
+        /// 8 bits at byte 1.
+        flags, set_flags, with_flags, u8, |b| b[1], |b, v| b[1] = v
+    }
+    accessors! {
+        /// `tag`.
+        ///
+        /// 16 bits at byte 2.
+        tag, set_tag, with_tag, u16, |b| u16::from_le_bytes([b[2], b[3]]), |b, v| b[2..4].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// 0; MODIFY_SRQ: the SRQ.
+        ///
+        /// 32 bits at byte 4.
+        handle, set_handle, with_handle, u32, |b| u32::from_le_bytes([b[4], b[5], b[6], b[7]]), |b, v| b[4..8].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// For the keys of its WQEs.
+        ///
+        /// 16 bits at byte 8.
+        pd, set_pd, with_pd, u16, |b| u16::from_le_bytes([b[8], b[9]]), |b, v| b[8..10].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// Doorbell page.
+        ///
+        /// 8 bits at byte 10.
+        uar, set_uar, with_uar, u8, |b| b[10], |b, v| b[10] = v
+    }
+    accessors! {
+        /// log2 of the slots, 1 to 15.
+        ///
+        /// 4 bits at byte 11 bit 0.
+        log_size, set_log_size, with_log_size, u8, |b| bits::get_le(b, 88, 4) as u8, |b, v| bits::set_le(b, 88, 4, u64::from(v))
+    }
+    accessors! {
+        /// A receive WQE takes 32 << n bytes.
+        ///
+        /// 4 bits at byte 11 bit 4.
+        log_stride, set_log_stride, with_log_stride, u8, |b| bits::get_le(b, 92, 4) as u8, |b, v| bits::set_le(b, 92, 4, u64::from(v))
+    }
+    accessors! {
+        /// MODIFY_SRQ: SRQ_LIMIT_REACHED is raised once when fewer WQEs than this wait; 0: never.
+        ///
+        /// 16 bits at byte 12.
+        limit, set_limit, with_limit, u16, |b| u16::from_le_bytes([b[12], b[13]]), |b, v| b[12..14].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// Bus address of slot 0, 64-byte aligned; the first WQE is posted there.
+        ///
+        /// 64 bits at byte 16.
+        base, set_base, with_base, u64, |b| u64::from_le_bytes([b[16], b[17], b[18], b[19], b[20], b[21], b[22], b[23]]), |b, v| b[16..24].copy_from_slice(&v.to_le_bytes())
+    }
+}
+
+byte_struct! {
     /// CREATE_EQ: handle is the event queue number; queue n raises MSI-X vector n. A ring of 2^log_size entries of 32 bytes, zeroed by the driver before.
     ///
     /// 64 bytes, little-endian in memory.
@@ -1098,7 +1185,7 @@ impl CmdQp {
         align_log2, set_align_log2, with_align_log2, u8, |b| bits::get_le(b, 92, 4) as u8, |b, v| bits::set_le(b, 92, 4, u64::from(v))
     }
     accessors! {
-        /// `pd`.
+        /// XRC_TGT: the XRC domain.
         ///
         /// 16 bits at byte 12.
         pd, set_pd, with_pd, u16, |b| u16::from_le_bytes([b[12], b[13]]), |b, v| b[12..14].copy_from_slice(&v.to_le_bytes())
@@ -1258,8 +1345,8 @@ byte_struct! {
     /// Result of QUERY_DEVICE: the registers of the CAPS block, in their order.
     ///
     /// 128 bytes, little-endian in memory.
-    DeviceCaps, 128, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
-    fields = [log_qp, num_cq, num_mr, num_pd, num_eq, num_uar, data_w, clk_period_ps, dma_tags, max_sge, max_inline, qp_types, qp_types_data, max_rd_atomic, num_ports, num_gid, num_pkey, wqe_opcodes, max_sq_stride, max_rq_stride]
+    DeviceCaps, 128, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+    fields = [log_qp, num_cq, num_mr, num_pd, num_eq, num_uar, data_w, clk_period_ps, dma_tags, max_sge, max_inline, qp_types, qp_types_data, max_rd_atomic, num_ports, num_gid, num_pkey, wqe_opcodes, max_sq_stride, max_rq_stride, num_srq, num_xrcd]
 }
 
 impl DeviceCaps {
@@ -1382,6 +1469,18 @@ impl DeviceCaps {
         ///
         /// 32 bits at byte 76.
         max_rq_stride, set_max_rq_stride, with_max_rq_stride, u32, |b| u32::from_le_bytes([b[76], b[77], b[78], b[79]]), |b, v| b[76..80].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `num_srq`.
+        ///
+        /// 32 bits at byte 80.
+        num_srq, set_num_srq, with_num_srq, u32, |b| u32::from_le_bytes([b[80], b[81], b[82], b[83]]), |b, v| b[80..84].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `num_xrcd`.
+        ///
+        /// 32 bits at byte 84.
+        num_xrcd, set_num_xrcd, with_num_xrcd, u32, |b| u32::from_le_bytes([b[84], b[85], b[86], b[87]]), |b, v| b[84..88].copy_from_slice(&v.to_le_bytes())
     }
 }
 
@@ -1877,8 +1976,8 @@ byte_struct! {
     /// Start of a receive WQE; further SGEs follow from byte 32 on.
     ///
     /// 32 bytes, little-endian in memory.
-    RqWqe, 32, reserved = [0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-    fields = [num_sge, sge0_addr, sge0_length, sge0_lkey]
+    RqWqe, 32, reserved = [0, 255, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    fields = [num_sge, next, sge0_addr, sge0_length, sge0_lkey]
 }
 
 impl RqWqe {
@@ -1887,6 +1986,12 @@ impl RqWqe {
         ///
         /// 8 bits at byte 0.
         num_sge, set_num_sge, with_num_sge, u8, |b| b[0], |b, v| b[0] = v
+    }
+    accessors! {
+        /// Shared receive queue: slot of the WQE that will be posted after this one; reserved in a queue of a QP.
+        ///
+        /// 16 bits at byte 2.
+        next, set_next, with_next, u16, |b| u16::from_le_bytes([b[2], b[3]]), |b, v| b[2..4].copy_from_slice(&v.to_le_bytes())
     }
     accessors! {
         /// `sge0_addr`.
@@ -1959,7 +2064,7 @@ impl Cqe {
         opcode, set_opcode, with_opcode, u8, |b| b[3], |b, v| b[3] = v
     }
     accessors! {
-        /// Slot counter of the WQE: post number modulo 65536.
+        /// Slot counter of the WQE: post number modulo 65536; of a receive from a shared receive queue its slot.
         ///
         /// 16 bits at byte 4.
         wqe_index, set_wqe_index, with_wqe_index, u16, |b| u16::from_le_bytes([b[4], b[5]]), |b, v| b[4..6].copy_from_slice(&v.to_le_bytes())
@@ -2048,7 +2153,7 @@ impl Eqe {
         phase, set_phase, with_phase, bool, |b| bits::get_le(b, 31, 1) != 0, |b, v| bits::set_le(b, 31, 1, u64::from(v))
     }
     accessors! {
-        /// QPN, CQ or port.
+        /// QPN, CQ, SRQ or port.
         ///
         /// 32 bits at byte 4.
         number, set_number, with_number, u32, |b| u32::from_le_bytes([b[4], b[5], b[6], b[7]]), |b, v| b[4..8].copy_from_slice(&v.to_le_bytes())
@@ -2078,6 +2183,29 @@ impl DbQueue {
     }
     accessors! {
         /// Number of WQEs posted since RESET, modulo 65536.
+        ///
+        /// 16 bits at byte 4.
+        producer, set_producer, with_producer, u16, |b| u16::from_le_bytes([b[4], b[5]]), |b, v| b[4..6].copy_from_slice(&v.to_le_bytes())
+    }
+}
+
+byte_struct! {
+    /// Doorbell at page offset 0x18 (shared receive queue): one 64-bit write.
+    ///
+    /// 8 bytes, little-endian in memory.
+    DbSrq, 8, reserved = [0, 0, 0, 255, 0, 0, 255, 255],
+    fields = [srqn, producer]
+}
+
+impl DbSrq {
+    accessors! {
+        /// `srqn`.
+        ///
+        /// 24 bits at byte 0.
+        srqn, set_srqn, with_srqn, u32, |b| bits::get_le(b, 0, 24) as u32, |b, v| bits::set_le(b, 0, 24, u64::from(v))
+    }
+    accessors! {
+        /// Number of WQEs posted since it was created, modulo 65536.
         ///
         /// 16 bits at byte 4.
         producer, set_producer, with_producer, u16, |b| u16::from_le_bytes([b[4], b[5]]), |b, v| b[4..6].copy_from_slice(&v.to_le_bytes())
@@ -2952,6 +3080,42 @@ pub static COMMANDS: &[Command] = &[
     },
     Command {
         opcode: CmdOpcode::DestroyEq, layout: "CmdHeader", flags: CmdFlag(0),
+        fields: &["handle"],
+        reserved: [0, 255, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+        doc: "", returns: "",
+    },
+    Command {
+        opcode: CmdOpcode::CreateSrq, layout: "CmdSrq", flags: CmdFlag(0),
+        fields: &["pd", "uar", "log_size", "log_stride", "base"],
+        reserved: [0, 255, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+        doc: "", returns: "handle: the SRQ",
+    },
+    Command {
+        opcode: CmdOpcode::DestroySrq, layout: "CmdHeader", flags: CmdFlag(0),
+        fields: &["handle"],
+        reserved: [0, 255, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+        doc: "", returns: "",
+    },
+    Command {
+        opcode: CmdOpcode::ModifySrq, layout: "CmdSrq", flags: CmdFlag(0),
+        fields: &["handle", "limit"],
+        reserved: [0, 255, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+        doc: "a limit above the WQEs that wait raises the event at once", returns: "",
+    },
+    Command {
+        opcode: CmdOpcode::QuerySrq, layout: "CmdHeader", flags: CmdFlag(0),
+        fields: &["handle"],
+        reserved: [0, 255, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+        doc: "", returns: "handle: WQEs that wait; count: the limit, 0 after its event",
+    },
+    Command {
+        opcode: CmdOpcode::CreateXrcd, layout: "CmdHeader", flags: CmdFlag(0),
+        fields: &[],
+        reserved: [0, 255, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+        doc: "", returns: "handle: the XRC domain",
+    },
+    Command {
+        opcode: CmdOpcode::DestroyXrcd, layout: "CmdHeader", flags: CmdFlag(0),
         fields: &["handle"],
         reserved: [0, 255, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
         doc: "", returns: "",
@@ -3937,6 +4101,14 @@ pub mod regs {
     ///
     /// 32 bits, ro.
     pub const CAPS_MAX_RQ_STRIDE: u32 = 0x154;
+    /// Shared receive queues.
+    ///
+    /// 32 bits, ro.
+    pub const CAPS_NUM_SRQ: u32 = 0x158;
+    /// XRC domains.
+    ///
+    /// 32 bits, ro.
+    pub const CAPS_NUM_XRCD: u32 = 0x15c;
     /// Bit 0: the device may use DMA and the wire.
     ///
     /// 32 bits, rw.
@@ -4026,6 +4198,8 @@ pub static BLOCKS: &[Block] = &[
         Register { name: "WQE_OPCODES", offset: 0x14c, width: 32, access: RegAccess::ReadOnly, doc: "bit WqeOpcode: can be posted" },
         Register { name: "MAX_SQ_STRIDE", offset: 0x150, width: 32, access: RegAccess::ReadOnly, doc: "largest log_sq_stride" },
         Register { name: "MAX_RQ_STRIDE", offset: 0x154, width: 32, access: RegAccess::ReadOnly, doc: "largest log_rq_stride" },
+        Register { name: "NUM_SRQ", offset: 0x158, width: 32, access: RegAccess::ReadOnly, doc: "shared receive queues" },
+        Register { name: "NUM_XRCD", offset: 0x15c, width: 32, access: RegAccess::ReadOnly, doc: "XRC domains" },
     ] },
     Block { name: "CTRL", base: 0x200, block_type: 3, version: 1, next: 0x300, doc: "control and status", regs: &[
         Register { name: "ENABLE", offset: 0x208, width: 32, access: RegAccess::ReadWrite, doc: "bit 0: the device may use DMA and the wire" },

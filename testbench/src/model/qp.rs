@@ -165,6 +165,9 @@ pub struct RefChange {
     pub pd: u16,
     pub send_cq: Option<u16>,
     pub recv_cq: Option<u16>,
+    /// `pd` is an XRC domain.
+    pub in_xrcd: bool,
+    pub srq: Option<u16>,
 }
 
 /// One changed control section.
@@ -175,6 +178,8 @@ pub struct Change {
     pub epoch: u16,
     pub state: State,
     pub new_life: bool,
+    /// A life ended that received from an SRQ.
+    pub left_srq: bool,
 }
 
 /// What a command did.
@@ -221,6 +226,7 @@ pub struct Qp {
     pub send_cq: Option<u16>,
     pub recv_cq: Option<u16>,
     pub srq: u16,
+    pub has_srq: bool,
     pub sq_base: u64,
     pub rq_base: u64,
     /// What transitions have set; the mask is not used.
@@ -270,6 +276,10 @@ pub struct QpEngine {
     pub pds: BTreeSet<u16>,
     /// Completion queues that exist.
     pub cqs: BTreeSet<u16>,
+    /// Shared receive queues that exist.
+    pub srqs: BTreeSet<u16>,
+    /// XRC domains that exist.
+    pub xrcds: BTreeSet<u16>,
     table: Vec<Qp>,
 }
 
@@ -306,6 +316,7 @@ impl QpEngine {
             send_cq: None,
             recv_cq: None,
             srq: 0,
+            has_srq: false,
             sq_base: 0,
             rq_base: 0,
             attrs: Attrs::default(),
@@ -314,6 +325,8 @@ impl QpEngine {
             params,
             limits: Limits::default(),
             pds: BTreeSet::new(),
+            srqs: BTreeSet::new(),
+            xrcds: BTreeSet::new(),
             cqs: BTreeSet::new(),
             table: vec![blank; 1 << params.log_table],
         };
@@ -389,6 +402,7 @@ impl QpEngine {
             epoch,
             state: qp.state,
             new_life: false,
+            left_srq: false,
         })
     }
 
@@ -405,6 +419,7 @@ impl QpEngine {
                 epoch,
                 state: State::Sqd,
                 new_life: false,
+                left_srq: false,
             },
             qp.attrs.en_sqd_async_notify,
         ))
@@ -500,11 +515,14 @@ impl QpEngine {
         if qp_type == Type::Gsi && !cmd.has(flag::REQUESTED) {
             return bad(11);
         }
-        if qp_type == Type::Dct {
-            return Err(param(Status::Unsupported, 11));
-        }
-        if cmd.has(flag::USE_SRQ) {
-            return Err(param(Status::Unsupported, 1));
+        // A DCT receives from an SRQ and from nowhere else; these types have a use for one.
+        let shared = cmd.has(flag::USE_SRQ);
+        if if shared {
+            !matches!(qp_type, Type::Rc | Type::Uc | Type::Ud | Type::Dct)
+        } else {
+            qp_type == Type::Dct
+        } {
+            return bad(1);
         }
         if cmd.has(flag::REQUESTED) {
             let index = cmd.handle as usize % self.len();
@@ -516,7 +534,12 @@ impl QpEngine {
             }
         }
         let (has_send, has_recv) = queues(qp_type);
-        if !self.pds.contains(&cmd.pd) {
+        let domains = if qp_type == Type::XrcTgt {
+            &self.xrcds
+        } else {
+            &self.pds
+        };
+        if !domains.contains(&cmd.pd) {
             return Err(param(Status::BadHandle, 12));
         }
         if has_send && !self.cqs.contains(&cmd.send_cq) {
@@ -525,22 +548,25 @@ impl QpEngine {
         if has_recv && !self.cqs.contains(&cmd.recv_cq) {
             return Err(param(Status::BadHandle, 16));
         }
+        if shared && !self.srqs.contains(&cmd.srq) {
+            return Err(param(Status::BadHandle, 18));
+        }
         if u16::from(cmd.uar) >= self.params.uars {
             return bad(20);
         }
-        if cmd.log_sq_stride > self.params.max_sq_stride || cmd.log_rq_stride > self.params.max_rq_stride {
+        if cmd.log_sq_stride > self.params.max_sq_stride || (!shared && cmd.log_rq_stride > self.params.max_rq_stride) {
             return bad(22);
         }
         if !aligned(cmd.sq_base) {
             return bad(24);
         }
-        if !aligned(cmd.rq_base) {
+        if !shared && !aligned(cmd.rq_base) {
             return bad(32);
         }
         if cmd.count > 1 && !cmd.sq_pitch.is_multiple_of(64) {
             return bad(40);
         }
-        if cmd.count > 1 && !cmd.rq_pitch.is_multiple_of(64) {
+        if !shared && cmd.count > 1 && !cmd.rq_pitch.is_multiple_of(64) {
             return bad(44);
         }
         if !cmd.has(flag::CONTIGUOUS) && (!aligned(cmd.list_addr) || (cmd.list_addr == 0 && cmd.count > 1)) {
@@ -680,6 +706,7 @@ impl QpEngine {
                 send_cq,
                 recv_cq,
                 srq: cmd.srq,
+                has_srq: cmd.has(flag::USE_SRQ),
                 sq_base: cmd.sq_base.wrapping_add(k * u64::from(cmd.sq_pitch)),
                 rq_base: cmd.rq_base.wrapping_add(k * u64::from(cmd.rq_pitch)),
                 attrs: Attrs::default(),
@@ -692,6 +719,7 @@ impl QpEngine {
                 epoch: qp.epoch,
                 state: qp.state,
                 new_life: true,
+                left_srq: false,
             });
             numbers.extend(self.qpn(*index).to_le_bytes());
         }
@@ -700,6 +728,8 @@ impl QpEngine {
             pd: cmd.pd,
             send_cq,
             recv_cq,
+            in_xrcd: qp_type == Type::XrcTgt,
+            srq: cmd.has(flag::USE_SRQ).then_some(cmd.srq),
         });
         out.completion.handle = self.qpn(places[0].0);
         if !cmd.has(flag::CONTIGUOUS) && cmd.list_addr != 0 {
@@ -786,6 +816,8 @@ impl QpEngine {
                     pd: qp.pd,
                     send_cq: qp.send_cq,
                     recv_cq: qp.recv_cq,
+                    in_xrcd: qp.qp_type == Type::XrcTgt as u8,
+                    srq: qp.has_srq.then_some(qp.srq),
                 });
             } else {
                 let request = &attrs[if records { k } else { 0 }];
@@ -798,6 +830,7 @@ impl QpEngine {
                 epoch: qp.epoch,
                 state: qp.state,
                 new_life,
+                left_srq: new_life && qp.has_srq,
             });
         }
         Ok(())
@@ -820,7 +853,7 @@ impl QpEngine {
         i[0..4].copy_from_slice(&self.qpn(index).to_le_bytes());
         i[4] = qp.qp_type;
         i[5] = qp.state as u8;
-        i[6] = u8::from(qp.sig_all) | u8::from(qp.draining) << 2;
+        i[6] = u8::from(qp.sig_all) | u8::from(qp.has_srq) << 1 | u8::from(qp.draining) << 2;
         i[7] = qp.uar;
         i[8..10].copy_from_slice(&qp.pd.to_le_bytes());
         i[10..12].copy_from_slice(&qp.send_cq.unwrap_or(0xffff).to_le_bytes());
@@ -838,7 +871,10 @@ impl QpEngine {
 
 /// Which completion queues a type has: send, receive.
 fn queues(qp_type: Type) -> (bool, bool) {
-    (qp_type != Type::XrcTgt, !matches!(qp_type, Type::XrcTgt | Type::XrcIni))
+    (
+        !matches!(qp_type, Type::XrcTgt | Type::Dct),
+        !matches!(qp_type, Type::XrcTgt | Type::XrcIni),
+    )
 }
 
 /// Epochs count on through all lives; 0 is none of them.
