@@ -203,6 +203,15 @@ package rnic_pkg;
     logic [31:0] offender_index;
   } qp_cpl_t;
 
+  // What a QP refers to, beside the hot word for the owner of the table: a copy of these fields of the create word, so that
+  // destroying and listing need no turn at the port of the whole sections.
+  typedef struct packed {
+    logic [15:0] pd;
+    logic [15:0] send_cq;
+    logic [15:0] recv_cq;
+    logic [15:0] srq;
+  } qp_uses_t;
+
   // Reference counts: n QPs begin (inc) or cease to use these objects. 1 per cycle, never refused.
   typedef struct packed {
     logic        in_xrcd;          // pd is an XRC domain

@@ -59,6 +59,7 @@ module rnic_qp
   logic own_re, cmd_own_re, err_own_re, own_used, own_notify;
   logic [QpIdxW-1:0] cmd_own_idx, err_own_idx, widx, cmd_widx, err_widx;
   logic [7:0] own_port;
+  qp_uses_t own_uses;
   qp_hot_t own_hot, hot, cmd_hot, err_hot;
   logic cmd_we, err_we, cmd_used, cmd_notify, create_we, new_life;
   logic [7:0] cmd_port;
@@ -67,7 +68,7 @@ module rnic_qp
   qp_path_t path;
   logic cold_req_valid, cold_req_ready;
   logic [QpIdxW-1:0] own_idx;
-  logic walk_start, walk_busy, walk_done, walk_own_re, walk_cold_valid;
+  logic walk_start, walk_busy, walk_done, walk_own_re;
   logic [QpIdxW:0] walk_count;
   logic [QpIdxW-1:0] walk_next, walk_idx;
   logic [NumCold:0] cold_ready;
@@ -93,10 +94,10 @@ module rnic_qp
       .used_i(err_we ? own_used : cmd_used), .notify_i(err_we ? own_notify : cmd_notify), .port_i(err_we ? own_port : cmd_port),
       .create_we_i(create_we), .create_i(create), .path_we_i(path_we), .path_i(path),
       .own_re_i(own_re), .own_idx_i(err_own_re ? err_own_idx : own_idx),
-      .own_hot_o(own_hot), .own_used_o(own_used), .own_notify_o(own_notify), .own_port_o(own_port),
+      .own_hot_o(own_hot), .own_used_o(own_used), .own_notify_o(own_notify), .own_port_o(own_port), .own_uses_o(own_uses),
       .hot_idx_i, .hot_o,
-      .cold_req_valid_i({cold_req_valid || walk_cold_valid, cold_req_valid_i}), .cold_req_ready_o(cold_ready),
-      .cold_req_idx_i({qp_idx_t'(own_idx), cold_req_idx_i}), .cold_rsp_valid_o(cold_rsp_valid), .cold_rsp_o
+      .cold_req_valid_i({cold_req_valid, cold_req_valid_i}), .cold_req_ready_o(cold_ready),
+      .cold_req_idx_i({qp_idx_t'(cmd_own_idx), cold_req_idx_i}), .cold_rsp_valid_o(cold_rsp_valid), .cold_rsp_o
   );
 
   always_ff @(posedge clk_i) begin
@@ -225,7 +226,7 @@ module rnic_qp
   ) u_list (
       .clk_i, .rst_i, .start_i(walk_start), .cmd_i(cmd), .busy_o(walk_busy), .done_o(walk_done), .count_o(walk_count), .next_o(walk_next),
       .own_re_o(walk_own_re), .own_idx_o(walk_idx), .own_hot_i(own_hot),
-      .cold_req_valid_o(walk_cold_valid), .cold_req_ready_i(cold_req_ready), .cold_pd_i(cold_rsp_o.create.pd),
+      .own_pd_i(own_uses.pd),
       .out_start_o(list_out_start), .out_len_o(list_out_len), .out_room_i(out_room), .out_word_o(list_out_word), .word_o(list_word)
   );
 
@@ -239,7 +240,7 @@ module rnic_qp
       .cpl_valid_o(qp_cpl_valid_o), .cpl_ready_i(qp_cpl_ready_i), .cpl_o(qp_cpl_o),
       .cmd_o(cmd), .chk_status_i(chk_status), .chk_detail_i(chk_detail), .chk_send_cq_i(chk_send_cq), .chk_recv_cq_i(chk_recv_cq),
       .idle_o(idle), .quiet_i(quiet),
-      .own_re_o(cmd_own_re), .own_idx_o(cmd_own_idx), .own_hot_i(own_hot), .own_used_i(own_used), .own_notify_i(own_notify), .own_port_i(own_port),
+      .own_re_o(cmd_own_re), .own_idx_o(cmd_own_idx), .own_hot_i(own_hot), .own_used_i(own_used), .own_notify_i(own_notify), .own_port_i(own_port), .own_uses_i(own_uses),
       .cold_req_valid_o(cold_req_valid), .cold_req_ready_i(cold_req_ready), .cold_rsp_i(cold_rsp_o),
       .we_o(cmd_we), .widx_o(cmd_widx), .hot_o(cmd_hot), .used_o(cmd_used), .notify_o(cmd_notify), .port_o(cmd_port),
       .create_we_o(create_we), .create_o(create), .path_we_o(path_we), .path_o(path), .new_life_o(new_life),

@@ -25,7 +25,7 @@ module rnic_qp_batch
     output logic idle_o, input logic quiet_i,
     // table: own read port, cold port, write port
     output logic own_re_o, output logic [QpIdxW-1:0] own_idx_o, input qp_hot_t own_hot_i, input logic own_used_i,
-    input  logic own_notify_i, input logic [7:0] own_port_i,
+    input  logic own_notify_i, input logic [7:0] own_port_i, input qp_uses_t own_uses_i,
     output logic cold_req_valid_o, input logic cold_req_ready_i, input qp_ctx_t cold_rsp_i,
     output logic we_o, output logic [QpIdxW-1:0] widx_o, output qp_hot_t hot_o, output logic used_o, output logic notify_o, output logic [7:0] port_o,
     output logic create_we_o, output qp_create_t create_o, output logic [AttrW-1:0] path_we_o, output qp_path_t path_o,
@@ -145,8 +145,7 @@ module rnic_qp_batch
           s0_src = mark_valid_i;
           s0_qpn = 32'(mark_idx_i);
         end
-        cold_req_valid_o = is_destroy && s0_more && s0_src;     // what it refers to
-        s0_issue     = s0_more && s0_src && (!tell_list || out_room_i) && (!is_destroy || cold_req_ready_i);
+        s0_issue     = s0_more && s0_src && (!tell_list || out_room_i);
         list_ready_o = s0_issue && is_create && !by_range;
         mark_take_o  = s0_issue && !is_create && !by_range && !records;
       end
@@ -388,8 +387,8 @@ module rnic_qp_batch
       // References fall before the barrier: their objects outlive it, since nothing destroys them while this command is under way.
       if (is_destroy) begin
         ref_valid_o <= 1'b1;
-        ref_o       <= '{inc: 1'b0, n: 17'd1, in_xrcd: cold_rsp_i.hot.qp_type == QP_TYPE_XRC_TGT, pd: cold_rsp_i.create.pd, send_cq: cold_rsp_i.create.send_cq,
-                         recv_cq: cold_rsp_i.create.recv_cq, has_srq: cold_rsp_i.hot.has_srq, srq: cold_rsp_i.create.srq};
+        ref_o       <= '{inc: 1'b0, n: 17'd1, in_xrcd: own_hot_i.qp_type == QP_TYPE_XRC_TGT, pd: own_uses_i.pd, send_cq: own_uses_i.send_cq,
+                         recv_cq: own_uses_i.recv_cq, has_srq: own_hot_i.has_srq, srq: own_uses_i.srq};
       end
     end
     if (go_pass2 && is_create) begin

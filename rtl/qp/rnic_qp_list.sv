@@ -2,7 +2,7 @@
 // LIST_QP: walks the table from an index on and tells the QPNs of those that live and are asked for.
 // Contract: start_i (while the table has no other reader on the own port) with the command held until done_o, high for one cycle.
 // Two walks, since the writer wants the length first: one counts up to the number asked for, one tells; nothing changes between them,
-// as no command and no hardware error is applied meanwhile. One entry a cycle; by PD the entries come through the cold port. count_o
+// as no command and no hardware error is applied meanwhile. One entry a cycle. count_o
 // and next_o (index to go on from, 0 at the end of the table) stand with done_o.
 module rnic_qp_list
   import rnic_spec_pkg::*;
@@ -28,9 +28,7 @@ module rnic_qp_list
     // (what is not asked for)
     input  qp_hot_t own_hot_i,
     // verilator lint_on UNUSEDSIGNAL
-    output logic cold_req_valid_o,
-    input  logic cold_req_ready_i,
-    input  logic [15:0] cold_pd_i,
+    input  logic [15:0] own_pd_i,
     // writer
     output logic out_start_o,
     output logic [18:0] out_len_o,
@@ -49,19 +47,18 @@ module rnic_qp_list
   logic s1_valid_q, s1_end_q, s0_issue, hit, stop;
   logic [QpIdxW-1:0] s1_idx_q;
   logic end_of_table;
-  assign end_of_table     = idx_q[QpIdxW];
-  assign busy_o           = state_q != ST_IDLE;
-  assign own_re_o         = busy_o;
-  assign own_idx_o        = idx_q[QpIdxW-1:0];
-  assign cold_req_valid_o = busy_o && cmd_i.by_pd && !end_of_table && (state_q != ST_TELL || out_room_i);
-  assign s0_issue         = busy_o && !end_of_table && (state_q != ST_TELL || out_room_i) && (!cmd_i.by_pd || cold_req_ready_i);
+  assign end_of_table = idx_q[QpIdxW];
+  assign busy_o       = state_q != ST_IDLE;
+  assign own_re_o     = busy_o;
+  assign own_idx_o    = idx_q[QpIdxW-1:0];
+  assign s0_issue     = busy_o && !end_of_table && (state_q != ST_TELL || out_room_i);
 
   always_comb begin
     hit = s1_valid_q && own_hot_i.valid;
 `ifndef RNIC_CUT_QP_LIST_FILTER
     if (cmd_i.by_state && own_hot_i.state != qp_state_e'(cmd_i.state)) hit = 1'b0;
     if (cmd_i.by_type && own_hot_i.qp_type != cmd_i.qp_type) hit = 1'b0;
-    if (cmd_i.by_pd && cold_pd_i != cmd_i.pd) hit = 1'b0;
+    if (cmd_i.by_pd && own_pd_i != cmd_i.pd) hit = 1'b0;
 `endif
   end
   // The walk ends at the last hit that there is room for, or with the table.

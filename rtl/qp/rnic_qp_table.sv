@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage of the control sections: hot word (a copy per reader), create word, path word.
+// Storage of the control sections: hot word (a copy per reader), create word (what it refers to twice), path word.
 // Contract: one write a cycle, whole in that cycle: hot word, and where enabled create word and the path attributes named by
 // path_we_i (bits of QpAttrBit). Hot readers and the own port: answer one cycle after the index; a read in the cycle of
 // a write sees the new word. Cold port: requests are granted round robin (ready), the answer stands one cycle after the grant, for
@@ -32,10 +32,11 @@ module rnic_qp_table
     // own read port
     input  logic              own_re_i,
     input  logic [QpIdxW-1:0] own_idx_i,
-    output qp_hot_t           own_hot_o,         // holds while own_re_i is low, as do the next three
+    output qp_hot_t           own_hot_o,         // holds while own_re_i is low, as do the next four
     output logic              own_used_o,
     output logic              own_notify_o,
     output logic [7:0]        own_port_o,
+    output qp_uses_t          own_uses_o,
     // readers of the hot word
     // verilator lint_off UNUSEDSIGNAL
     // (an index is as wide as the largest table needs)
@@ -70,6 +71,14 @@ module rnic_qp_table
   );
   assign {own_used_o, own_notify_o, own_port, own_hot_o} = own_rdata;
   assign own_port_o = 8'(own_port);
+  rnic_ram #(
+      .Width($bits(qp_uses_t)),
+      .Depth(Depth)
+  ) u_uses (
+      .clk_i,
+      .we_i(create_we_i), .waddr_i(widx_i), .wdata_i({create_i.pd, create_i.send_cq, create_i.recv_cq, create_i.srq}),
+      .re_i(own_re_i), .raddr_i(own_idx_i), .rdata_o(own_uses_o)
+  );
 
   for (genvar r = 0; r < NumHot; r++) begin : g_hot
     rnic_ram #(

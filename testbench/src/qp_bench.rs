@@ -152,6 +152,8 @@ pub struct Manners {
     pub drain_latency: u64,
     /// One cycle in so many is a stall of each stream; 0 never.
     pub stall_one_in: u64,
+    /// During commands the data path asks for a whole section in every cycle.
+    pub busy_readers: bool,
 }
 
 /// Answers at once, never stalls.
@@ -159,6 +161,7 @@ pub const PROMPT: Manners = Manners {
     read_latency: 0,
     drain_latency: 1,
     stall_one_in: 0,
+    busy_readers: false,
 };
 
 struct Beat {
@@ -471,6 +474,10 @@ impl QpBench {
         self.changes.clear();
         self.refs.clear();
         self.shared.clear();
+        if self.manners.busy_readers {
+            self.dut.set("cold_req_idx_i", 2);
+            self.dut.set("cold_req_valid_i", 1);
+        }
         let start = self.dut.cycles();
         self.cycle();
         self.dut.set("qp_cmd_valid_i", 0);
@@ -514,6 +521,7 @@ impl QpBench {
         self.dut.set("qp_cpl_ready_i", 1);
         self.cycle();
         self.dut.set("qp_cpl_ready_i", 0);
+        self.dut.set("cold_req_valid_i", 0);
         (completion, times)
     }
 

@@ -530,6 +530,8 @@ fn batches_keep_to_two_cycles_per_qp() {
     for data_width in [64, 512] {
         let log_table = 11;
         let mut p = Pair::wide(data_width, log_table, 10);
+        // The data path reads contexts as fast as it can: no pass waits for it.
+        p.bench.manners.busy_readers = true;
         let n = 1500;
         let beats = u64::from(n) * 4 / (u64::from(data_width) / 8);
         let (_, t) = p.run_with(&create(n), &[]);

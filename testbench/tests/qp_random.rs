@@ -420,6 +420,7 @@ fn run(data_width: u32, log_table: u32, gen_bits: u32, commands: u32) {
                 read_latency: *s.rng.pick(&[0, 0, 20, 200]),
                 drain_latency: *s.rng.pick(&[1, 30]),
                 stall_one_in: *s.rng.pick(&[0, 2, 5]),
+                busy_readers: s.rng.chance(1, 2),
             };
         }
         if n % 250 == 249 {
