@@ -719,6 +719,21 @@ impl<B: Bus> QueuePair<B> {
         self.qpn
     }
 
+    /// The number that peers may use: [`qpn`](Self::qpn), but for a DCT, which takes its number at RTR and has none before.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when it no longer exists.
+    pub fn peer_qpn(&self) -> Result<Option<Qpn>> {
+        let core = lock(&self.device.core)?;
+        core.alive(self.life, "queue pair", self.qpn)?;
+        let Some(qp) = core.qps.get(&self.qpn.0) else {
+            return Err(Error::Stale {
+                what: format!("queue pair {}", self.qpn),
+            });
+        };
+        Ok((qp.qp_type != QpType::Dct || qp.state == QpState::Rtr).then_some(self.qpn))
+    }
+
     /// The device.
     pub fn device(&self) -> &Device<B> {
         &self.device

@@ -58,7 +58,8 @@ module rnic_qp_list
 `ifndef RNIC_CUT_QP_LIST_FILTER
     if (cmd_i.by_state && own_hot_i.state != qp_state_e'(cmd_i.state)) hit = 1'b0;
     if (cmd_i.by_type && own_hot_i.qp_type != cmd_i.qp_type) hit = 1'b0;
-    if (cmd_i.by_pd && own_pd_i != cmd_i.pd) hit = 1'b0;
+    // An XRC target has a domain in the place of a PD.
+    if (cmd_i.by_pd && (own_pd_i != cmd_i.pd || own_hot_i.qp_type == QP_TYPE_XRC_TGT)) hit = 1'b0;
 `endif
   end
   // The walk ends at the last hit that there is room for, or with the table.

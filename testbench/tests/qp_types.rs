@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 use openrnic_driver::spec::{CmdStatus, GateRule, Mtu, QpAttrBit, QpState, QpType};
-use openrnic_driver::{AddressVector, Error, PostErrorKind, QpAttr, QpInit, Qpn, QueuePair, RecvWr, SendWr, attr};
+use openrnic_driver::{
+    AddressVector, Error, PostErrorKind, QpAttr, QpFilter, QpInit, Qpn, QueuePair, RecvWr, SendWr, SrqInit, attr,
+};
 use openrnic_sim::NicBus;
 use openrnic_testbench::e2e::{Pair, PairParams};
 use openrnic_testbench::model::gate::{State, Type, edge};
@@ -160,4 +162,82 @@ fn the_gsi_qp_is_number_1_and_there_is_one() {
     // The number lives on with its index: the same in its next life.
     gsi.destroy().unwrap();
     assert_eq!(create(&pair, QpType::Gsi).qpn(), Qpn(1));
+}
+
+#[test]
+fn a_dct_needs_an_srq_takes_its_number_at_rtr_and_goes_no_further() {
+    for width in [64, 512] {
+        let pair = Pair::new(PairParams::new(width, 1)).unwrap();
+        let end = &pair.ends[0];
+        let base = good(&pair);
+        let init = QpInit {
+            qp_type: QpType::Dct,
+            ..end.qp_init()
+        };
+        let without = end.pd.create_qp(&init).map(|_| ()).unwrap_err();
+        assert_eq!(without.status(), Some(CmdStatus::BadParam), "{without}");
+        let srq = end.pd.create_srq(&SrqInit::default()).unwrap();
+        let dct = end
+            .pd
+            .create_qp(&QpInit {
+                srq: Some(srq.srqn()),
+                ..init
+            })
+            .unwrap();
+        assert_eq!(dct.peer_qpn().unwrap(), None);
+        step(&dct, &base, Type::Dct, State::Reset, State::Init, QpState::Init);
+        assert_eq!(dct.peer_qpn().unwrap(), None);
+        step(&dct, &base, Type::Dct, State::Init, State::Rtr, QpState::Rtr);
+        assert_eq!(dct.peer_qpn().unwrap(), Some(dct.qpn()));
+        for next in [QpState::Rts, QpState::Err, QpState::Reset, QpState::Init, QpState::Sqd] {
+            let attr = QpAttr {
+                qp_state: next,
+                ..base.clone()
+            };
+            let refused = dct.modify(&attr, QpAttrBit::STATE).unwrap_err();
+            assert_eq!(refused.gate().map(|g| g.rule), Some(GateRule::IllegalEdge), "{next}");
+        }
+        let Err(Error::Post(e)) = dct.post_send(&[SendWr::send(1, vec![])]) else {
+            panic!("a DCT sends nothing")
+        };
+        assert_eq!(e.kind.errno(), 22);
+        // It holds its queue until it is destroyed, and that is its only end.
+        assert_eq!(srq.destroy().unwrap_err().status(), Some(CmdStatus::InUse));
+        dct.destroy().unwrap();
+        srq.destroy().unwrap();
+    }
+}
+
+#[test]
+fn an_xrc_target_stands_in_a_domain_and_moves_along_its_table() {
+    for width in [64, 512] {
+        let pair = Pair::new(PairParams::new(width, 1)).unwrap();
+        let end = &pair.ends[0];
+        let base = good(&pair);
+        let domain = end.device.alloc_xrcd().unwrap();
+        let init = QpInit {
+            qp_type: QpType::XrcTgt,
+            xrcd: Some(domain.handle()),
+            ..end.qp_init()
+        };
+        let qp = end.pd.create_qp(&init).unwrap();
+        let t = Type::XrcTgt;
+        for (from, to, next) in [
+            (State::Reset, State::Init, QpState::Init),
+            (State::Init, State::Rtr, QpState::Rtr),
+            (State::Rtr, State::Rts, QpState::Rts),
+        ] {
+            step(&qp, &base, t, from, to, next);
+        }
+        // It belongs to no PD, and to no list of one.
+        let of_pd = QpFilter {
+            pd: Some(end.pd.handle()),
+            ..QpFilter::default()
+        };
+        assert_eq!(end.device.list_qps(of_pd).unwrap(), []);
+        assert_eq!(end.device.list_qps(QpFilter::default()).unwrap(), [qp.qpn()]);
+        assert_eq!(domain.dealloc().unwrap_err().status(), Some(CmdStatus::InUse));
+        qp.destroy().unwrap();
+        domain.dealloc().unwrap();
+    }
 }

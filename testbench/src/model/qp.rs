@@ -586,7 +586,7 @@ impl QpEngine {
             qp.valid
                 && cmd.by_state.is_none_or(|s| s == qp.state as u8)
                 && (!cmd.by_type || cmd.qp_type == qp.qp_type)
-                && (!cmd.by_pd || cmd.pd == qp.pd)
+                && (!cmd.by_pd || (cmd.pd == qp.pd && qp.qp_type != Type::XrcTgt as u8))
         };
         let size = self.len() as u32;
         let found: Vec<u32> = (cmd.handle..size).filter(wanted).take(cmd.count as usize).collect();
