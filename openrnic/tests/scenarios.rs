@@ -59,7 +59,8 @@ scenarios!(
     wire_faults,
     reset,
     slow_host,
-    one_install
+    one_install,
+    srq
 );
 
 /// The widths between take the same paths as their neighbours: the broadest scenarios show that they work.
