@@ -9,7 +9,7 @@ TOOLS := .tools/tools.stamp
 NEXTEST := .tools/nextest.stamp
 MDBOOK := .tools/mdbook.stamp
 
-.PHONY: help setup demo test lint fmt bench cuts synth waves gen drawings book formal clean distclean
+.PHONY: help setup demo test lint fmt bench cuts synth waves gen drawings book formal soak soak-merge mutants scale clean distclean
 
 help: ## list the targets
 	@echo "OpenRNIC: make <target>"
@@ -59,6 +59,23 @@ cuts: $(TOOLS) ## take each RTL feature out and expect its test to fail (slow); 
 
 formal: $(TOOLS) ## prove the properties of formal/, with seeded bugs that must be found; ARGS=--all or names
 	.tools/venv/bin/python scripts/formal.py $(ARGS)
+
+SHARD ?= 1/1
+COMMANDS ?= 10000000
+SOAK := cargo run --release -q -p openrnic-testbench --bin soak --
+
+soak: $(TOOLS) ## random commands against the model, at length: SHARD=3/16 COMMANDS=n SEED=n, results in out/soak
+	$(SOAK) --shard $(SHARD) --commands $(COMMANDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+soak-merge: $(TOOLS) ## the results of all shards together
+	$(SOAK) --merge $(ARGS)
+
+scale: $(TOOLS) ## a million lives of queue pairs on a table of 16,384: no leak, an even pace; SEED=n
+	$(SOAK) --scale $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+mutants: $(TOOLS) ## mutate the QP engine's netlist and count what random commands notice; MUTANTS=n SEED=n ARGS=...
+	.tools/venv/bin/python scripts/mutants.py $(if $(MUTANTS),--number $(MUTANTS)) $(if $(SEED),--seed $(SEED))
+	$(SOAK) --mutants out/mutants/mutants.json $(ARGS)
 
 synth: $(TOOLS) ## LUT4, FF and block RAM of each block on the ECP5, out/synth/report.json
 	.tools/venv/bin/python scripts/synth.py $(ARGS)

@@ -15,5 +15,6 @@ pub mod qp_pair;
 pub mod recv_bench;
 pub mod recv_srq;
 pub mod send_bench;
+pub mod soak;
 pub mod wire;
 pub mod wire_bench;

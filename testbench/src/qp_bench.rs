@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 
 use openrnic_sim::model::{BlockBuilder, BlockModel};
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::gate::{Attrs, Limits, State};
 use crate::model::qp::{Command, HostMemory, Qp, QpEngine};
 
@@ -23,9 +25,9 @@ pub struct Host {
 }
 
 impl Host {
-    fn new() -> Self {
+    fn new(size: usize) -> Self {
         Self {
-            bytes: (0..SIZE).map(|i| (i * 7 + 13) as u8).collect(),
+            bytes: (0..size).map(|i| (i * 7 + 13) as u8).collect(),
             broken: Vec::new(),
         }
     }
@@ -33,7 +35,7 @@ impl Host {
     fn at(&self, addr: u64, len: usize) -> std::ops::Range<usize> {
         let start = addr.checked_sub(BASE).map(|a| a as usize);
         match start {
-            Some(start) if start + len <= SIZE => start..start + len,
+            Some(start) if start + len <= self.bytes.len() => start..start + len,
             _ => panic!("{len} bytes at {addr:#x} are not in the host's memory"),
         }
     }
@@ -58,6 +60,20 @@ impl Host {
     /// Whether a read of these bytes fails.
     pub fn is_broken(&self, addr: u64, len: usize) -> bool {
         self.broken.iter().any(|r| r.start < addr + len as u64 && addr < r.end)
+    }
+
+    /// Makes it larger.
+    pub fn grow(&mut self, size: usize) {
+        *self = Self::new(size);
+    }
+
+    /// The first byte that differs: its address and both values.
+    pub fn first_difference(&self, other: &Self) -> Option<(u64, u8, u8)> {
+        if self.bytes == other.bytes {
+            return None;
+        }
+        let mut both = self.bytes.iter().zip(&other.bytes).zip(BASE..);
+        both.find(|((a, b), _)| a != b).map(|((a, b), addr)| (addr, *a, *b))
     }
 
     /// 32-bit numbers, as a QPN list has them.
@@ -144,7 +160,7 @@ pub enum Report {
 }
 
 /// How the bench's host and data path behave.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manners {
     /// Cycles from the acceptance of a read to its first beat.
     pub read_latency: u64,
@@ -211,6 +227,8 @@ pub struct QpBench {
     pub barriers: u32,
     /// Counter pulses by counter.
     pub pulses: Vec<u32>,
+    /// Cycles that a command may take.
+    pub patience: u64,
 }
 
 impl QpBench {
@@ -222,6 +240,12 @@ impl QpBench {
     /// As [`new`](Self::new), with more to be said to the builder.
     #[allow(clippy::expect_used)]
     pub fn with(data_width: u32, log_table: u32, gen_bits: u32, more: impl Fn(BlockBuilder) -> BlockBuilder) -> Self {
+        let builder = more(Self::builder(data_width, log_table, gen_bits));
+        Self::around(builder.build().expect("rnic_qp builds"))
+    }
+
+    /// The builder of the block as this bench needs it.
+    pub fn builder(data_width: u32, log_table: u32, gen_bits: u32) -> BlockBuilder {
         let mut builder = BlockModel::builder("rnic_qp")
             .param("DataW", data_width)
             .param("QpIdxW", log_table)
@@ -232,12 +256,16 @@ impl QpBench {
         if let Ok(cut) = std::env::var("OPENRNIC_CUT") {
             builder = builder.define(&cut);
         }
-        let mut dut = more(builder).build().expect("rnic_qp builds");
+        builder
+    }
+
+    /// The bench around a block that is built already; resets it.
+    pub fn around(mut dut: BlockModel) -> Self {
         dut.set("eqe_ready_i", 1);
         let mut bench = Self {
+            beat_bytes: dut.get_wide("rd_rsp_data_i").len() * 4,
             dut,
-            beat_bytes: data_width as usize / 8,
-            host: Host::new(),
+            host: Host::new(SIZE),
             manners: PROMPT,
             noise: 1,
             beats: VecDeque::new(),
@@ -251,6 +279,7 @@ impl QpBench {
             events: Vec::new(),
             barriers: 0,
             pulses: vec![0; 128],
+            patience: 1 << 20,
         };
         bench.reset();
         bench
@@ -485,7 +514,7 @@ impl QpBench {
         let mut times = Times::default();
         let end = reports.iter().map(Report::after).max().unwrap_or(0);
         for n in 1.. {
-            assert!(n < 1 << 20, "no completion of {cmd:?}");
+            assert!(n < self.patience, "no completion of {cmd:?}");
             let done = self.dut.get("qp_cpl_valid_o") == 1;
             if done && times.completion == 0 {
                 times.completion = self.dut.cycles() - start;
@@ -653,10 +682,11 @@ impl Fields {
     }
 
     fn take(&mut self, width: u32) -> u64 {
-        (0..width).fold(0, |value, _| {
-            self.left -= 1;
-            value << 1 | u64::from(self.words[(self.left / 32) as usize] >> (self.left % 32) & 1)
-        })
+        self.left -= width;
+        let at = (self.left / 32) as usize;
+        let word = |i: usize| u128::from(self.words.get(i).copied().unwrap_or(0));
+        let all = word(at) | word(at + 1) << 32 | word(at + 2) << 64;
+        (all >> (self.left % 32)) as u64 & (u64::MAX >> (64 - width))
     }
 
     /// Bytes of a field whose first byte is in its lowest bits.
@@ -730,6 +760,7 @@ fn read_section(mut f: Fields, like: &Qp) -> Qp {
 }
 
 /// Random stimulus from one seed.
+#[derive(Debug)]
 pub struct Random(u64);
 
 impl Random {

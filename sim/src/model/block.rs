@@ -19,6 +19,7 @@ pub struct BlockBuilder {
     seed: Option<u64>,
     trace_name: Option<String>,
     period_ps: u64,
+    effort: Effort,
 }
 
 impl BlockBuilder {
@@ -58,6 +59,12 @@ impl BlockBuilder {
         self
     }
 
+    /// How much the compiler shall do; [`Effort::Full`] pays off in long runs.
+    pub fn effort(mut self, effort: Effort) -> Self {
+        self.effort = effort;
+        self
+    }
+
     /// Clock period in trace time.
     pub fn period_ps(mut self, period_ps: u64) -> Self {
         self.period_ps = period_ps;
@@ -76,7 +83,7 @@ impl BlockBuilder {
             params: self.params,
             defines: self.defines,
             variant: if waves { Variant::Trace } else { Variant::Fast },
-            effort: Effort::Quick,
+            effort: self.effort,
             random_init: self.seed.is_some(),
         };
         let params = InstanceParams {
@@ -147,6 +154,7 @@ impl BlockModel {
             seed: None,
             trace_name: None,
             period_ps: 8000,
+            effort: Effort::Quick,
         }
     }
 

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Bits of an attribute mask (`enum ibv_qp_attr_mask`).
 pub mod attr {
     #![allow(missing_docs)]
@@ -203,7 +205,7 @@ pub fn edge(qp_type: Type, from: State, to: State) -> Option<Edge> {
 }
 
 /// Values of the attributes of one request, as wide as its record has them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Attrs {
     pub mask: u32,

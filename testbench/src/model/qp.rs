@@ -4,10 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::gate::{self, Attrs, Limits, Refusal, Rule, State, Subject, Type, attr};
 
 /// QP commands, by the device's code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Op {
     Create = 0x40,
@@ -47,7 +49,7 @@ pub enum Status {
 }
 
 /// One QP command, as its 64 bytes carry it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Command {
     pub op: Op,
