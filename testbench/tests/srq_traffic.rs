@@ -182,10 +182,10 @@ fn the_limit_is_told_once_and_a_queue_in_use_stays() {
             pair.run(500).unwrap();
             events(&pair, EventType::SrqLimitReached)
         };
-        assert_eq!(one(0), []);
+        assert!(one(0).is_empty());
         assert_eq!(one(1), [u32::from(srq.srqn().0)]);
         assert_eq!(srq.query().unwrap().limit, 0);
-        assert_eq!(one(0), []);
+        assert!(one(0).is_empty());
         assert_eq!(srq.query().unwrap().waiting, 4);
         let e = srq.destroy().unwrap_err();
         assert_eq!(e.status(), Some(CmdStatus::InUse), "{e}");
