@@ -81,7 +81,10 @@ pub fn disturbance(report: &mut Report) -> anyhow::Result<()> {
             stretch(&pair, &mut flows, STRETCH)?;
             let after = stretch(&pair, &mut flows, STRETCH)?;
             let calm = (before + after) / 2.0;
-            let limit = Limit::budget(budget)?;
+            let limit = Limit::budget(match (creation, width) {
+                (Creation::Single, 64) => "create_disturbance_single_64",
+                _ => budget,
+            })?;
             report.info(
                 format!("wire, WRITEs one way, no command, {width} bits"),
                 calm,
