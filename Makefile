@@ -9,11 +9,11 @@ TOOLS := .tools/tools.stamp
 NEXTEST := .tools/nextest.stamp
 MDBOOK := .tools/mdbook.stamp
 
-.PHONY: help setup demo test lint fmt bench cuts synth waves gen drawings book formal soak soak-merge mutants scale clean distclean
+.PHONY: help setup demo test lint fmt bench cuts synth waves gen drawings book formal soak soak-merge scale clean distclean
 
 help: ## list the targets
 	@echo "OpenRNIC: make <target>"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "Variables: SEED=n (demo), WAVES=1 (demo, test: FST traces), ARGS=... (test: for nextest; bench: parts, full, --book; synth: block names)"
 
 $(TOOLS): scripts/setup.sh scripts/requirements.txt
@@ -72,10 +72,6 @@ soak-merge: $(TOOLS) ## the results of all shards together
 
 scale: $(TOOLS) ## a million lives of queue pairs on a table of 16,384: no leak, an even pace; SEED=n
 	$(SOAK) --scale $(if $(SEED),--seed $(SEED)) $(ARGS)
-
-mutants: $(TOOLS) ## mutate the QP engine's netlist and count what random commands notice; MUTANTS=n SEED=n ARGS=...
-	.tools/venv/bin/python scripts/mutants.py $(if $(MUTANTS),--number $(MUTANTS)) $(if $(SEED),--seed $(SEED))
-	$(SOAK) --mutants out/mutants/mutants.json $(ARGS)
 
 synth: $(TOOLS) ## LUT4, FF and block RAM of each block on the ECP5, out/synth/report.json
 	.tools/venv/bin/python scripts/synth.py $(ARGS)

@@ -6,7 +6,6 @@
 //! soak --merge [--out DIR]                                                 results of all shards together
 //! soak --replay FILE                                                       a shrunk difference again, step by step
 //! soak --scale [--lives L] [--seed S]                                      lives by the million on a large table
-//! soak --mutants FILE [--commands C] [--seed S] [--only NUMBER]            mutants of scripts/mutants.py
 //! ```
 
 use std::collections::BTreeMap;
@@ -16,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use comfy_table::{Table, presets};
-use openrnic_testbench::soak::{Episode, MUST, Mutants, Replay, Scale, Setup, Step, Verdict, scale, shrink};
+use openrnic_testbench::soak::{Episode, MUST, Replay, Scale, Setup, Step, scale, shrink};
 use serde::{Deserialize, Serialize};
 
 /// Commands of an episode: from power-up on, with its own seed. A difference is found again from the two alone.
@@ -33,8 +32,6 @@ struct Args {
     replay: Option<PathBuf>,
     scale: bool,
     lives: Option<u64>,
-    mutants: Option<PathBuf>,
-    only: Option<u32>,
 }
 
 fn args() -> anyhow::Result<Args> {
@@ -52,8 +49,6 @@ fn args() -> anyhow::Result<Args> {
             "--replay" => a.replay = Some(value()?.into()),
             "--scale" => a.scale = true,
             "--lives" => a.lives = Some(value()?.replace('_', "").parse()?),
-            "--mutants" => a.mutants = Some(value()?.into()),
-            "--only" => a.only = Some(value()?.parse()?),
             _ => bail!("soak knows no {word}; see the top of testbench/src/bin/soak.rs"),
         }
     }
@@ -82,9 +77,6 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     if args.scale {
         return run_scale(&args, &out);
-    }
-    if let Some(file) = &args.mutants {
-        return run_mutants(file, &args);
     }
     run(&args, &out)
 }
@@ -387,76 +379,4 @@ fn run_scale(args: &Args, out: &Path) -> anyhow::Result<ExitCode> {
     std::fs::write(out.join("scale.json"), serde_json::to_string(&report)? + "\n")?;
     let good = report.numbers_again > 0 && report.spread() < 10.0;
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-// ---------------------------------------------------------------- mutants
-
-fn run_mutants(file: &Path, args: &Args) -> anyhow::Result<ExitCode> {
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("reading {}: scripts/mutants.py makes it", file.display()))?;
-    let mut all: Mutants = serde_json::from_str(&text)?;
-    let (commands, seed) = (args.commands.unwrap_or(4000), args.seed.unwrap_or(1));
-    if let Some(only) = args.only {
-        all.mutants.retain(|m| m.number == only);
-    }
-    println!(
-        "mutants: {} drawn by seed {}, each through up to {commands} commands of seed {seed}",
-        all.mutants.len(),
-        all.seed
-    );
-    let sound = all.run(0, seed, commands);
-    ensure!(
-        sound.killed.is_none(),
-        "the netlist differs without any mutant: {:?}",
-        sound.killed
-    );
-    println!("mutants: mutant 0 passes");
-    let started = Instant::now();
-    let mut verdicts: Vec<Verdict> = Vec::new();
-    for (n, m) in all.mutants.iter().enumerate() {
-        let v = all.run(m.number, seed, commands);
-        match &v.killed {
-            Some((after, d)) => println!(
-                "[{:5.0} s] {n:>4} {} {}: killed after {after}: {}",
-                started.elapsed().as_secs_f64(),
-                m.module,
-                m.source,
-                d.kind
-            ),
-            None => println!(
-                "[{:5.0} s] {n:>4} {} {}: SURVIVES: {}",
-                started.elapsed().as_secs_f64(),
-                m.module,
-                m.source,
-                m.what
-            ),
-        }
-        verdicts.push(v);
-    }
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["module", "mutants", "killed", "survive"]);
-    let (mut mutants, mut killed) = (0, 0);
-    for (module, (n, k)) in all.by_module(&verdicts) {
-        table.add_row([module, n.to_string(), k.to_string(), (n - k).to_string()]);
-        (mutants, killed) = (mutants + n, killed + k);
-    }
-    println!("{table}");
-    for v in verdicts.iter().filter(|v| v.killed.is_none()) {
-        if let Some(m) = all.mutants.iter().find(|m| m.number == v.number) {
-            println!("  survives: {} {} {}: {}", m.number, m.module, m.source, m.what);
-        }
-    }
-    println!(
-        "mutants: {killed} of {mutants} killed ({:.1} %), {:.0} s",
-        100.0 * f64::from(killed) / f64::from(mutants.max(1)),
-        started.elapsed().as_secs_f64()
-    );
-    let report =
-        serde_json::json!({ "seed": all.seed, "commands": commands, "mutants": all.mutants, "verdicts": verdicts });
-    std::fs::write(
-        file.with_file_name("report.json"),
-        serde_json::to_string(&report)? + "\n",
-    )?;
-    Ok(ExitCode::SUCCESS)
 }

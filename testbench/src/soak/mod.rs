@@ -2,12 +2,10 @@
 //! The differential test of `rnic_qp`: steps that can be kept, repeated and shrunk, and the judge that carries each of them out on
 //! the RTL and on the reference model and compares all that a host or the data path can see.
 
-mod mutants;
 mod scale;
 mod shrink;
 mod stimulus;
 
-pub use mutants::{Mutant, Mutants, Verdict};
 pub use scale::{Scale, ScaleReport, scale};
 pub use shrink::{Replay, shrink};
 pub use stimulus::Stimulus;
