@@ -7,7 +7,7 @@
 //                     rnic_read_engine -> READ responses, late NAK ---------------------------------------------+
 //
 // Contract: requests are served one at a time, in order of arrival; every payload beat is taken, of dropped packets too.
-// Per packet: payload accepted by the write client, section committed, consumer index, CQE, events, ACK or NAK. Receive
+// Per packet: section committed, consumer index, payload accepted by the write client, CQE, events, ACK or NAK. Receive
 // queues of QPs in ERR are flushed one WQE at a time. With enable_i low packets are dropped and nothing else happens.
 //
 // Errors (the receive WQE in use reports them; an event does when there is none). The QP is silent from the commit

@@ -3,7 +3,8 @@
 // event, ACK or NAK, request for ERR.
 // Contract: commit_i only while idle_o; the fields beside it are taken in that cycle. Each hand-over is held until ready. settle_i: what
 // follows the CQE waits until cq_idle_i, so that it comes after every completion. While
-// the rest of a packet is handed over, the next one may be checked and placed.
+// the rest of a packet is handed over, the next one may be checked and placed. With hold_i beside the commit, the packet's payload
+// is still on its way: nothing is handed over before release_i.
 module rnic_resp_out
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -11,6 +12,8 @@ module rnic_resp_out
     input  logic        clk_i,
     input  logic        rst_i,
     input  logic        commit_i,
+    input  logic        hold_i,
+    input  logic        release_i,
     output logic        idle_o,
     input  qp_idx_t     qp_idx_i,
     input  epoch_t      epoch_i,
@@ -50,7 +53,13 @@ module rnic_resp_out
   logic [23:0] msn_q;
   qp_err_t err_q;
 
-  assign first  = due_q & (~due_q + 6'd1);
+  logic hold_q;
+`ifdef RNIC_CUT_RECV_PAYLOAD_FIRST
+  assign hold_q = 1'b0;
+`else
+  always_ff @(posedge clk_i) hold_q <= !rst_i && (commit_i ? hold_i : hold_q && !release_i);
+`endif
+  assign first  = hold_q ? '0 : due_q & (~due_q + 6'd1);
   assign done   = {qp_err_ready_i, job_ready_i, eqe_ready_i, cq_idle_i, cqe_ready_i, eqe_ready_i};
   assign idle_o = due_q == '0;
 

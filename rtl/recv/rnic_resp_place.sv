@@ -3,8 +3,9 @@
 // WRITE), judges all of it, and only then writes the first byte. Also checks the key of a READ, and throws payload away.
 // A WQE of a shared receive queue is read for a WRITE with immediate, too: its link is the queue's next head.
 // Contract: start_i with its fields, held until done_o (one cycle). status_o, vendor_err_o, next_o, unread_o and the new position are right
-// then. On any status but OK no byte of the packet was written. All payload beats of the packet have been taken in any
-// case, and all writes accepted by the write client.
+// then. On any status but OK no byte of the packet is written. The payload itself may still be on its way then: pay_busy_o is high
+// until its last beat has been accepted by the write client, or thrown away (pay_end_o in that cycle). One payload moves at a
+// time; the next packet is judged meanwhile and waits with its done_o until its own one moves.
 module rnic_resp_place
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -44,6 +45,8 @@ module rnic_resp_place
     output logic         unread_o,          // the WQE could not be read: nothing is known of it
     output logic [4:0]   sge_o,
     output logic [31:0]  sge_off_o,
+    output logic         pay_busy_o,
+    output logic         pay_end_o,
     // payload
     input  logic         pay_valid_i,
     output logic         pay_ready_o,
@@ -76,7 +79,6 @@ module rnic_resp_place
     StKey,    // asks for the key
     StKeyAns, // waits for the answer
     StGo,     // judged: pieces go to the scatter unit
-    StWait,   // waits until the last byte is accepted
     StDrop,   // hands the rest of the payload to be thrown away
     StDone    // answers
   } state_e;
@@ -153,6 +155,17 @@ module rnic_resp_place
       .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
   );
 
+  // The payload on its way: of the packet that is judged, or of the one before it.
+  logic moves, pay_busy_q;
+  assign moves      = (state_q == StGo && piece_valid && cmd_ready && piece.last) || (state_q == StDrop && discard_ready);
+  assign pay_busy_o = pay_busy_q;
+  assign pay_end_o  = scatter_done;
+  always_ff @(posedge clk_i) begin
+    if (rst_i) pay_busy_q <= 1'b0;
+    else if (moves) pay_busy_q <= 1'b1;
+    else if (scatter_done) pay_busy_q <= 1'b0;
+  end
+
   assign done_o       = state_q == StDone;
   assign status_o     = status_q;
   assign vendor_err_o = vendor_q;
@@ -227,9 +240,8 @@ module rnic_resp_place
             state_q <= (left_q == piece_len_q) ? StGo : StWalk;
           end
         end
-      StGo:   if (piece_valid && cmd_ready && piece.last) state_q <= StWait;
-      StWait: if (scatter_done) state_q <= StDone;
-      StDrop: if (discard_ready) state_q <= StWait;
+      StGo:   if (moves) state_q <= StDone;
+      StDrop: if (moves) state_q <= StDone;
       default: state_q <= StIdle;
     endcase
     if (rst_i) state_q <= StIdle;
@@ -239,8 +251,8 @@ module rnic_resp_place
     if (!rst_i) begin
       if (state_q != StIdle) a_start_held : assert (start_i);
       if (piece_push) a_room_for_piece : assert (piece_ready);
-      if (wr_valid_o) a_judged_before_written : assert (state_q == StGo || state_q == StWait);
-      if (pay_valid_i && pay_ready_o && pay_last_i) a_payload_of_this_packet : assert (!no_payload);
+      if (wr_valid_o) a_judged_before_written : assert (state_q == StGo || pay_busy_q);
+      if (moves) a_one_payload_moves : assert (!no_payload && (!pay_busy_q || scatter_done));
     end
   end
 endmodule

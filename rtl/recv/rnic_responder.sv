@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // RC responder: takes request packets one at a time from check to acknowledge, flushes receive queues of QPs in ERR, takes WQEs from
 // shared receive queues, and is the only writer of the responder sections.
-// Contract: each packet's payload beats are all taken. For each packet in this order: payload accepted by the write client,
-// section committed (the context must still be of the same life and serve), consumer index published, CQE handed
-// over, events, ACK or NAK handed over. A response that must not overtake READ responses of its QP waits in the section
+// Contract: each packet's payload beats are all taken. For each packet in this order: all of it judged, section committed (the context
+// must still be of the same life and serve) and consumer index published; payload accepted by the write client; CQE, events, ACK or NAK
+// handed over. While a payload is on its way the next packet is judged, and a QP that stays the same is not read again; a READ is
+// handed on only when every payload before it was accepted. A response that must not overtake READ responses of its QP waits in the section
 // until rd_empty_* tells that they are all handed over. One receive WQE is flushed per visit; packets and visits take
 // turns. While drain_i is high nothing new begins; idle_o: nothing is under way. A QP that waits for the host or a
 // key lookup holds up the packets behind it, for at most the completion time-out of a WQE read.
@@ -190,7 +191,8 @@ module rnic_responder
 `endif
     if (rst_i) left_cnt_q <= '0;
   end
-  assign idle_o = state_q == StIdle && out_idle && left_cnt_q == '0;
+  logic pay_busy, pay_end;
+  assign idle_o = state_q == StIdle && out_idle && !pay_busy && left_cnt_q == '0;
 
   // ---------------------------------------------------------------- sections and what belongs to them
   logic sec_we;
@@ -284,6 +286,7 @@ module rnic_responder
       .rkey_i(starts ? d_q.rkey : s.rkey), .va_i(starts ? d_q.va : s.va), .key_len_i(key_len),
       .key_access_i(info.is_read_req ? 4'(1 << ACCESS_REMOTE_READ) : 4'(1 << ACCESS_REMOTE_WRITE)),
       .done_o(place_done), .status_o(place_status), .vendor_err_o(place_vendor), .next_o(place_next), .unread_o(unread), .sge_o(place_sge), .sge_off_o(place_off),
+      .pay_busy_o(pay_busy), .pay_end_o(pay_end),
       .pay_valid_i(rx_pay_valid_i), .pay_ready_o(rx_pay_ready_o), .pay_data_i(rx_pay_data_i), .pay_last_i(rx_pay_last_i),
       .mr_req_valid_o, .mr_req_ready_i, .mr_req_o, .mr_rsp_valid_i, .mr_rsp_i,
       .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i,
@@ -438,7 +441,13 @@ module rnic_responder
                : (synd == AETH_SYNDROME_NAK_REM_ACCESS) ? EVENT_TYPE_QP_ACCESS_ERR : EVENT_TYPE_QP_REQ_ERR;
   end
 
+`ifdef RNIC_CUT_RECV_OVERLAP
+  assign at_commit = state_q == StCommit && out_idle && !pay_busy;
+`elsif RNIC_CUT_RECV_READ_LAST
   assign at_commit = state_q == StCommit && out_idle;
+`else
+  assign at_commit = state_q == StCommit && out_idle && !(pay_busy && !visit_q && info.is_read_req);
+`endif
 `ifdef RNIC_CUT_RECV_RECHECK
   assign commit  = at_commit && (visit_q ? (flush || last || left || send_deferred) : (!v_q.drop && !v_q.ignore));
 `else
@@ -492,7 +501,7 @@ module rnic_responder
   end
   // An ACK names the last PSN that was executed, a NAK the one that was not.
   rnic_resp_out u_out (
-      .clk_i, .rst_i, .commit_i(commit), .idle_o(out_idle), .qp_idx_i(idx_q), .epoch_i(s.epoch), .qpn_i(qpn),
+      .clk_i, .rst_i, .commit_i(commit), .hold_i(pay_busy && !pay_end), .release_i(pay_end), .idle_o(out_idle), .qp_idx_i(idx_q), .epoch_i(s.epoch), .qpn_i(qpn),
       .do_comm_i(do_comm), .do_cqe_i(do_cqe), .cqe_i(cqe),
 `ifdef RNIC_CUT_SRQ_SETTLE
       .settle_i(1'b0),
@@ -520,6 +529,19 @@ module rnic_responder
 
   // ---------------------------------------------------------------- sequence
   logic cold_asked_q, cold_here_q;
+  // The QP of the packet before: its section is here, and its control section has not changed since it was read. (The head of a
+  // shared receive queue is looked up with the context.)
+  logic here_q, changes, stay;
+`ifdef RNIC_CUT_RECV_STAY_EVT
+  assign changes = 1'b0;
+`else
+  assign changes = qp_evt_valid_i && qp_evt_i.idx[QpIdxW-1:0] == visit_idx;
+`endif
+`ifdef RNIC_CUT_RECV_STAY
+  assign stay = 1'b0;
+`else
+  assign stay = begin_packet && here_q && !changes && !ctx_q.hot.has_srq && qpn_idx(rx_desc_i.dest_qpn, QpIdxW) == idx_q;
+`endif
   // A visit asks only when it has something to do: most doorbells are for queues that need no flush.
   assign cold_req_valid_o = !cold_asked_q && (state_q == StCold || (!visit_q && (state_q == StLoad || state_q == StLook)));
   logic worth;
@@ -527,13 +549,13 @@ module rnic_responder
   always_comb begin
     state_d = state_q;
     case (state_q)
-      StIdle:   if (begin_packet || begin_visit || begin_left) state_d = StLoad;
+      StIdle:   if (begin_packet || begin_visit || begin_left) state_d = stay ? StCheck : StLoad;
       StLoad:   state_d = StLook;
       StLook:   state_d = worth ? StCold : StIdle;
       StCold:   if (cold_here_q) state_d = visit_q ? StCommit : StCheck;
       StCheck:  state_d = StPlace;
       StPlace:  if (place_done) state_d = StCommit;
-      StCommit: if (out_idle) state_d = StIdle;
+      StCommit: if (at_commit) state_d = StIdle;
       default:  state_d = StIdle;
     endcase
   end
@@ -551,6 +573,9 @@ module rnic_responder
     end
     if (cold_rsp_valid_i) ctx_q <= cold_rsp_i;
     if (state_q == StCold) s_q <= s_now;
+    else if (sec_we) s_q <= n;
+    if (rst_i || changes || (state_q == StIdle && state_d == StLoad)) here_q <= 1'b0;
+    else if (cold_req_valid_o && cold_req_ready_i && !visit_q) here_q <= 1'b1;
     if (state_q == StCheck) begin
       v_q        <= v;
       drop_cnt_q <= drop_cnt;

@@ -5,10 +5,11 @@
 // none to some pieces (none of them with cmd_last_i) and then one discard, which takes the rest of the payload up to
 // pay_last_i and throws it away. A packet without payload gets neither. cmd_* and discard_* are held until ready and
 // never valid together; pieces of a packet whose payload has not come yet wait. A piece is one write message: addr and
-// len beside every beat, beats full but the last, lanes above the last byte are undefined. done_o pulses once per
-// packet: in the cycle after its last beat was accepted by the write client (so what is handed over from then on is
-// later on the link), or after its last payload beat was thrown away. Throughput: a full beat a cycle also across
-// pieces that are multiples of a beat; a piece that ends inside a beat costs one short beat. Latency: 2 cycles.
+// len beside every beat, beats full but the last, lanes above the last byte are undefined. done_o is high once per
+// packet: in the cycle in which its last beat is accepted by the write client (so what is handed over from the next one on is
+// later on the link) or thrown away; the first piece of the next packet may be taken in it. Throughput: a full beat a cycle also
+// across pieces that are multiples of a beat; a piece that ends inside a beat costs one short beat, the next packet one cycle.
+// Latency: 2 cycles.
 module rnic_scatter
   import rnic_pkg::*;
 #(
@@ -45,7 +46,6 @@ module rnic_scatter
   pay_len_t    left_q;                       // bytes of the piece not yet written
   logic        drop_q;                       // the rest of the packet is being thrown away
   logic        all_in_q;                     // the packet's last beat is in the gearbox
-  logic        done_q;
 
   logic            gb_in_valid, gb_in_ready, gb_take, gb_clear;
   logic [CntW-1:0] gb_avail, need;
@@ -72,9 +72,9 @@ module rnic_scatter
   assign packet_end  = (piece_end && piece_last_q) || drop_end;
   assign gb_clear    = packet_end;
 
-  assign cmd_ready_o     = !drop_q && (!piece_q || (piece_end && !piece_last_q));
+  assign cmd_ready_o     = !drop_q && (!piece_q || piece_end);
   assign discard_ready_o = !drop_q && !piece_q;
-  assign done_o          = done_q;
+  assign done_o          = packet_end;
 
   always_ff @(posedge clk_i) begin
     if (cmd_valid_i && cmd_ready_o) begin
@@ -88,7 +88,6 @@ module rnic_scatter
       piece_q  <= 1'b0;
       drop_q   <= 1'b0;
       all_in_q <= 1'b0;
-      done_q   <= 1'b0;
     end else begin
       if (cmd_valid_i && cmd_ready_o) piece_q <= 1'b1;
       else if (piece_end) piece_q <= 1'b0;
@@ -96,7 +95,6 @@ module rnic_scatter
       else if (discard_valid_i && discard_ready_o) drop_q <= 1'b1;
       if (packet_end) all_in_q <= 1'b0;
       else if (pay_valid_i && pay_ready_o && pay_last_i) all_in_q <= 1'b1;
-      done_q <= packet_end;
     end
   end
 

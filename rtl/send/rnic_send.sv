@@ -74,7 +74,7 @@ module rnic_send
   cnt_t resp_cnt;
   logic retire_start, retire_done, retire_again, retire_upd, retire_rec_rd, retire_free, retire_failed, retire_drained;
   logic [7:0] retire_free_count;
-  logic pkt_start, pkt_done, pkt_again, pkt_failed, pkt_upd, pkt_rec_rd, rec_avail, rec_append, job_push, job_drop, resent;
+  logic pkt_start, pkt_more, pkt_done, pkt_again, pkt_failed, pkt_upd, pkt_rec_rd, rec_avail, rec_append, job_push, job_drop, resent;
   tx_job_t job;
   logic [DataW-1:0] line_data;
   logic cqe_in_valid, cqe_in_ready;
@@ -102,7 +102,7 @@ module rnic_send
       .cons_we_o(sq_cons_we_o), .cons_o(sq_cons_o), .failed_o(retire_failed), .drained_o(retire_drained)
   );
   rnic_send_pkt #(.DataW(DataW), .InflightCap(InflightCap)) u_pkt (
-      .clk_i, .rst_i, .start_i(pkt_start), .visit_i(visit), .hot_ok_i(hot_ok), .done_o(pkt_done), .again_o(pkt_again), .failed_o(pkt_failed),
+      .clk_i, .rst_i, .start_i(pkt_start), .visit_i(visit), .hot_ok_i(hot_ok), .more_i(pkt_more), .done_o(pkt_done), .again_o(pkt_again), .failed_o(pkt_failed),
       .upd_o(pkt_upd), .sec_o(pkt_sec), .look_o(pkt_look), .look_i(look_res), .fetch_o(pkt_fetch), .rd_o(pkt_line), .rd_data_i(line_data),
       .walk_o(pkt_walk), .walk_i(walk_res), .rec_rd_o(pkt_rec_rd), .rec_idx_o(pkt_rec_idx), .rec_i(rec), .rec_next_i(rec_next), .rec_avail_i(rec_avail),
       .rec_new_i(rec_new), .rec_append_o(rec_append), .rec_o(rec_append_rec), .push_o(job_push), .drop_o(job_drop), .job_o(job), .resent_o(resent)
@@ -130,7 +130,7 @@ module rnic_send
       .resp_upd_i(resp_upd), .resp_sec_i(resp_sec),
       .retire_start_o(retire_start), .retire_done_i(retire_done), .retire_again_i(retire_again), .retire_failed_i(retire_failed),
       .retire_upd_i(retire_upd), .retire_sec_i(retire_sec),
-      .pkt_start_o(pkt_start), .pkt_done_i(pkt_done), .pkt_again_i(pkt_again), .pkt_failed_i(pkt_failed), .pkt_upd_i(pkt_upd), .pkt_sec_i(pkt_sec),
+      .pkt_start_o(pkt_start), .pkt_more_o(pkt_more), .pkt_done_i(pkt_done), .pkt_again_i(pkt_again), .pkt_failed_i(pkt_failed), .pkt_upd_i(pkt_upd), .pkt_sec_i(pkt_sec),
       .list_free_o(list_free), .qp_err_valid_o, .qp_err_o, .stop_i(drain_req_i), .idle_o(idle), .timeout_o(timed_out)
   );
   assign cold_req_idx_o = hot_idx_o;

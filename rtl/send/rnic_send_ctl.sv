@@ -68,6 +68,7 @@ module rnic_send_ctl
     input  logic         retire_upd_i,
     input  sq_sec_t      retire_sec_i,
     output logic         pkt_start_o,
+    output logic         pkt_more_o,         // the visit may go on with another packet: nobody else has something to do
     input  logic         pkt_done_i,
     input  logic         pkt_again_i,
     input  logic         pkt_failed_i,
@@ -238,6 +239,15 @@ module rnic_send_ctl
   assign go_ctl  = ctl_valid;
   assign work    = sending_state && has_work(sec_q, visit_o.prod);
   assign list_free_o = list_free;
+
+  // One packet a visit when others wait. Bounded all the same, since timers are looked up where the section is committed.
+  logic [3:0] burst_q;
+  assign pkt_more_o = may && jobs_room_i && burst_q != '1 && !(desc_valid_i && place_room_i && !resp_wait_q) &&
+      !err_valid_i && !ready_valid_i && !snd_valid && !ctl_valid;
+  always_ff @(posedge clk_i) begin
+    if (pkt_start_o) burst_q <= '0;
+    else if (pkt_upd_i) burst_q <= burst_q + 4'd1;
+  end
 
   always_comb begin
     state_d          = state_q;

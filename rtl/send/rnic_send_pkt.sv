@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends one packet of the visited QP: finds the place in the queue, reads the WQE, judges it, plans the packet, hands over
-// job and pieces.
+// Sends packets of the visited QP: finds the place in the queue, reads the WQE, judges it, plans the packet, hands over
+// job and pieces; and the next packet, as long as more_i says that nobody else waits. Within a message it begins with the plan.
 // Contract: start_i is a pulse; visit_i is steady but for its section, which is what the owner makes of upd_o. done_o pulses
 // with the outcome: again_o: visit the QP again (more to send, or something was short for the moment); failed_o: a WQE failed locally.
 // Neither: something else will wake it (a WQE that is being fetched, an acknowledge, a doorbell). Started only while the job queue
-// has room. hot_ok_i: the QP's life and state are still those of the visit; else nothing is handed over.
+// has room, which more_i includes. hot_ok_i: the QP's life and state are still those of the visit; else nothing is handed over.
 module rnic_send_pkt
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -18,6 +18,7 @@ module rnic_send_pkt
     input  logic             start_i,
     input  visit_t           visit_i,
     input  logic             hot_ok_i,
+    input  logic             more_i,
     output logic             done_o,
     output logic             again_o,
     output logic             failed_o,
@@ -335,9 +336,17 @@ module rnic_send_pkt
           fetch_o.valid = nxt_q && look_i.room && hot_ok_i;
           fetch_o.want  = 1'b0;
           fetch_o.addr  = wqe_addr(v.ctx, next_wqe);
-          done_o        = 1'b1;
-          again_o       = has_work(sec, v.prod);
-          state_d       = P_IDLE;
+`ifdef RNIC_CUT_SEND_STAY
+          if (1'b0) begin
+`else
+          if (more_i && hot_ok_i && has_work(sec, v.prod)) begin
+`endif
+            state_d = pl.first ? P_GATE : P_PLAN;
+          end else begin
+            done_o  = 1'b1;
+            again_o = has_work(sec, v.prod);
+            state_d = P_IDLE;
+          end
         end
       end
     endcase

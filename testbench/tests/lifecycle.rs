@@ -247,16 +247,18 @@ fn access_flags_changed_in_rts_count_for_the_next_request() {
 
 #[test]
 fn sqd_finishes_what_was_started_says_so_once_and_holds_the_rest_until_rts() {
+    // Longer than the commands of the test take, at 512 bits too.
+    const LONG: u32 = 512 << 10;
     each_width(|pair| {
         let [a, b] = pair.connected(Mtu::Mtu1024, [10, 20]).unwrap();
-        let src = pair.ends[0].region(65536, all_access(), |i| i as u8).unwrap();
-        let dst = pair.ends[1].region(65536, all_access(), |_| 0).unwrap();
+        let src = pair.ends[0].region(LONG as usize, all_access(), |i| i as u8).unwrap();
+        let dst = pair.ends[1].region(LONG as usize, all_access(), |_| 0).unwrap();
         let write = |id, len| SendWr::write(id, vec![src.sge(0, len)], dst.iova(), dst.rkey());
         let sqd = QpAttr {
             en_sqd_async_notify: true,
             ..state(QpState::Sqd)
         };
-        a.post_send(&[write(1, 65536)]).unwrap();
+        a.post_send(&[write(1, LONG)]).unwrap();
         pair.run(1500).unwrap();
         a.modify(&sqd, QpAttrBit::STATE | QpAttrBit::EN_SQD_ASYNC_NOTIFY)
             .unwrap();

@@ -296,12 +296,16 @@ fn a_slot_used_again_by_the_same_qp_is_read_again() {
         connect(b, 5, |_| ());
         // A packet that is placed and not committed leaves its WQE in the cache.
         b.srq_post(&mut srq, &[sge(DATA, 100)]);
-        b.stall_writes = true;
+        // The acknowledge of another QP keeps it from its commit.
+        connect(b, 6, |_| ());
+        b.stall_tx = true;
+        let other = b.write_packets(6, 100, sge(DATA + 0x8000, 10).addr, KEY, &[9; 10], None);
+        b.receive(other);
         send(b, 4, 100, &[1; 100]);
-        b.run(300);
+        b.run(400);
         b.change(4, |qp| qp.state = state::INIT);
-        b.stall_writes = false;
-        assert_eq!(b.outcome(), []);
+        b.stall_tx = false;
+        assert_eq!(b.outcome(), [aeth(6, 100, ACK, 1)]);
         b.change(4, |qp| qp.state = state::RTS);
         send(b, 5, 100, &[2; 100]);
         assert_eq!(b.outcome(), [cqe(b, 5, 0, 100), aeth(5, 100, ACK, 1)]);

@@ -2,7 +2,7 @@
 //! The data path: goodput of large WRITEs against what the wire can carry, and the pace of small ones.
 
 use anyhow::{anyhow, bail, ensure};
-use openrnic_driver::spec::{Mtu, WcStatus};
+use openrnic_driver::spec::{CounterId, Mtu, WcStatus};
 use openrnic_driver::{MemoryRegion, QueuePair, SendWr};
 use openrnic_sim::NicBus;
 use openrnic_sim::wire::FRAME_OVERHEAD;
@@ -92,18 +92,24 @@ pub fn traffic(report: &mut Report) -> anyhow::Result<()> {
     for width in [64, 512] {
         let pair = ideal(width, LOG_LARGE)?;
         let lanes = width as f64 / 8.0;
-        let one_way = bytes_per_cycle(&pair, &[0], WRITE_BYTES, 16)?;
-        report.info(
-            format!("goodput of 64 KiB WRITEs one way, {width} bits"),
-            100.0 * one_way / (lanes * share(false)),
-            "% of the wire's bound",
-        );
-        let both = bytes_per_cycle(&pair, &[0, 1], WRITE_BYTES, 16)?;
-        report.info(
-            format!("goodput of 64 KiB WRITEs both ways, each, {width} bits"),
-            100.0 * both / (lanes * share(true)),
-            "% of the wire's bound",
-        );
+        for (way, from) in [("one way", &[0][..]), ("both ways, each", &[0, 1])] {
+            let before = again_and_lost(&pair)?;
+            let pace = bytes_per_cycle(&pair, from, WRITE_BYTES, 16)?;
+            let after = again_and_lost(&pair)?;
+            let name = format!("64 KiB WRITEs {way}, {width} bits");
+            report.info(
+                format!("goodput of {name}"),
+                100.0 * pace / (lanes * share(from.len() > 1)),
+                "% of the wire's bound",
+            );
+            // A receiver that is slower than the wire shows here: it drops, and the other end sends again.
+            report.info(format!("{name}: sent again"), (after.0 - before.0) as f64, "packets");
+            report.info(
+                format!("{name}: dropped for want of room"),
+                (after.1 - before.1) as f64,
+                "packets",
+            );
+        }
         let small = bytes_per_cycle(&pair, &[0], 64, 256)?;
         report.info(format!("64-byte WRITE, one QP, {width} bits"), 64.0 / small, "cycles");
     }
@@ -156,6 +162,21 @@ fn run_until(pair: &Pair, flows: &mut [Flow<'_>], done: u64) -> anyhow::Result<(
         flows.iter_mut().try_for_each(Flow::top_up)?;
     }
     Ok(())
+}
+
+/// Packets that both devices sent again, and that they dropped because their buffers were full.
+fn again_and_lost(pair: &Pair) -> anyhow::Result<(u64, u64)> {
+    let (mut again, mut lost) = (0, 0);
+    for end in &pair.ends {
+        for (id, value) in end.device.counters()?.iter() {
+            match id {
+                CounterId::Retransmissions => again += value,
+                CounterId::RxDropOverflow => lost += value,
+                _ => {}
+            }
+        }
+    }
+    Ok((again, lost))
 }
 
 /// What the devices counted: tells why traffic stands still.
