@@ -83,6 +83,7 @@ pub fn disturbance(report: &mut Report) -> anyhow::Result<()> {
             let calm = (before + after) / 2.0;
             let limit = Limit::budget(match (creation, width) {
                 (Creation::Single, 64) => "create_disturbance_single_64",
+                (Creation::Single, 512) => "create_disturbance_single_512",
                 _ => budget,
             })?;
             report.info(
