@@ -131,6 +131,15 @@ module rnic_core
   logic [3:0] mr_req_valid, mr_req_ready, mr_rsp_valid;
   mr_req_t [3:0] mr_req;
   mr_rsp_t mr_rsp;
+  // Keys that are invalidated: 0 by the requester, 1 by the responder.
+  logic [1:0] mr_inv_valid;
+  mr_inv_t [1:0] mr_inv;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [1:0] mr_inv_done;
+  mr_err_e mr_inv_err;
+  // verilator lint_on UNUSEDSIGNAL
+  assign mr_inv_valid = '0;
+  assign mr_inv       = '0;
   logic [1:0] cqe_valid, cqe_ready;
   cqe_req_t [1:0] cqe;
   logic [2:0] eqe_valid, eqe_ready;
@@ -206,6 +215,7 @@ module rnic_core
       .ref_valid_i(ref_valid), .ref_i(qp_ref),
       .drain_req_o(drain_req_ctrl), .drain_ack_i(drain_ack),
       .mr_req_valid_i(mr_req_valid), .mr_req_ready_o(mr_req_ready), .mr_req_i(mr_req), .mr_rsp_valid_o(mr_rsp_valid), .mr_rsp_o(mr_rsp),
+      .mr_inv_valid_i(mr_inv_valid), .mr_inv_i(mr_inv), .mr_inv_done_o(mr_inv_done), .mr_inv_err_o(mr_inv_err),
       .cqe_valid_i(cqe_valid), .cqe_ready_o(cqe_ready), .cqe_i(cqe),
       .eqe_valid_i(eqe_valid), .eqe_ready_o(eqe_ready), .eqe_i(eqe),
       .qp_err_valid_o(qp_err_valid[2]), .qp_err_o(qp_err[2]),

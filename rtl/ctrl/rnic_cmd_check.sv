@@ -27,6 +27,7 @@ module rnic_cmd_check
     input  logic xrcd_used_i,                // later
     input  logic mr_valid_i,                 // later
     input  logic [7:0] mr_key_i,             // later
+    input  mr_kind_e mr_kind_i,              // later
     input  logic pd_free_i,                  // there is a free PD
     input  logic cq_free_i,
     input  logic mr_free_i,
@@ -97,7 +98,8 @@ module rnic_cmd_check
     return log_size >= 8'd1 && log_size <= 8'd16;
   endfunction
   // What a region lets others write it must let its owner write (ibv_reg_mr(3)).
-  logic access_ok;
+  logic access_ok, mr_alloc;
+  assign mr_alloc  = mr.kind == 8'(MR_KIND_FAST_REG) && mr.length == '0;   // nothing is registered yet
   assign access_ok = (mr.access & ~ACCESS_ALL) == '0
       && (mr.access[ACCESS_LOCAL_WRITE] || !(mr.access[ACCESS_REMOTE_WRITE] || mr.access[ACCESS_REMOTE_ATOMIC]));
 
@@ -135,12 +137,13 @@ module rnic_cmd_check
         CMD_OPCODE_CREATE_MR:
         if (!pd_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd8};
         else if (!access_ok) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd10};
-        else if (mr.length == '0 || mr.length > 64'd1 << 48) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd24};
-        else if (va_wrap_q) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd16};
-        else if (host_wrap_q) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd32};
+        else if (mr.kind > 8'(MR_KIND_FAST_REG)) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd12};
+        else if ((mr.length == '0 && !mr_alloc) || mr.length > 64'd1 << 48) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd24};
+        else if (va_wrap_q && !mr_alloc) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd16};
+        else if (host_wrap_q && !mr_alloc) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd32};
         else if (!mr_free_i) status_o = CMD_STATUS_NO_RESOURCES;
         CMD_OPCODE_DESTROY_MR:
-        if (handle >> 8 >= NumMr || !mr_valid_i || mr_key_i != handle[7:0]) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        if (handle >> 8 >= NumMr || !mr_valid_i || (mr_kind_i == MR_KIND_REGION && mr_key_i != handle[7:0])) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
         CMD_OPCODE_CREATE_CQ:
         if (!ring_ok(cq.log_size)) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd8};
         else if (!eq_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd9};

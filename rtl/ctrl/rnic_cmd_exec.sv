@@ -56,6 +56,7 @@ module rnic_cmd_exec
     input  logic mr_valid_i,
     input  logic [7:0] mr_key_i,
     input  logic [15:0] mr_pd_i,
+    input  mr_kind_e mr_kind_i,
     input  logic gid_ok_i,
     // what is done to the tables, with the parameters of cmd_o
     output logic mr_set_o,
@@ -161,7 +162,7 @@ module rnic_cmd_exec
   logic [31:0] detail;
   rnic_cmd_check #(.NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .MaxRqStride(MaxRqStride)) u_check (
       .clk_i, .cmd_i(cmd_q), .fatal_i, .pd_valid_i(pd_valid_q), .cq_valid_i, .eq_valid_i, .eq_used_i(eq_used), .srq_valid_i,
-      .xrcd_valid_i(xrcd_valid_q), .pd_used_i, .cq_used_i, .srq_used_i, .xrcd_used_i, .mr_valid_i, .mr_key_i,
+      .xrcd_valid_i(xrcd_valid_q), .pd_used_i, .cq_used_i, .srq_used_i, .xrcd_used_i, .mr_valid_i, .mr_key_i, .mr_kind_i,
       .pd_free_i(pd_free), .cq_free_i(cq_free), .mr_free_i(mr_free), .srq_free_i(srq_free), .xrcd_free_i(xrcd_free), .gid_ok_i,
       .status_o(status), .detail_o(detail)
   );

@@ -51,6 +51,8 @@ module rnic_ctrl
     // memory keys: answer to each port in the order of its requests
     input  logic [NumMrPort-1:0] mr_req_valid_i, output logic [NumMrPort-1:0] mr_req_ready_o, input mr_req_t [NumMrPort-1:0] mr_req_i,
     output logic [NumMrPort-1:0] mr_rsp_valid_o, output mr_rsp_t mr_rsp_o,   // valid for one cycle: the asker takes it
+    // invalidation of keys: 0 by the requester, 1 by the responder (contract: rnic_mr)
+    input  logic [1:0] mr_inv_valid_i, input mr_inv_t [1:0] mr_inv_i, output logic [1:0] mr_inv_done_o, output mr_err_e mr_inv_err_o,
     // completions and events
     input  logic [NumCqe-1:0] cqe_valid_i, output logic [NumCqe-1:0] cqe_ready_o, input cqe_req_t [NumCqe-1:0] cqe_i,
     input  logic [NumEqe-1:0] eqe_valid_i, output logic [NumEqe-1:0] eqe_ready_o, input eqe_req_t [NumEqe-1:0] eqe_i,
@@ -80,6 +82,7 @@ module rnic_ctrl
   logic eq_set, eq_clr, eq_idle, set_port, set_gid, set_pkey, query_start, query_done;
   logic [7:0] mr_key;
   logic [15:0] mr_pd, mr_ref_pd;
+  mr_kind_e mr_kind;
   logic [MrW-1:0] mr_idx;
   logic [CqW-1:0] cq_idx;
   logic [NUM_EQ-1:0] eq_valid;
@@ -91,7 +94,7 @@ module rnic_ctrl
       .cpl_valid_o(cpl_valid), .cpl_ready_i(cpl_ready), .cpl_o(cpl),
       .qp_cmd_valid_o, .qp_cmd_ready_i, .qp_cpl_valid_i, .qp_cpl_ready_o, .qp_cpl_i, .drain_req_o, .drain_ack_i,
       .pd_valid_o, .cq_valid_i(cq_valid_o), .eq_valid_i(eq_valid), .ask_ok_i(ask_ok), .pd_used_i(pd_used), .cq_used_i(cq_used),
-      .mr_valid_i(mr_there), .mr_key_i(mr_key), .mr_pd_i(mr_pd), .gid_ok_i(gid_ok),
+      .mr_valid_i(mr_there), .mr_key_i(mr_key), .mr_pd_i(mr_pd), .mr_kind_i(mr_kind), .gid_ok_i(gid_ok),
       .srq_valid_i, .xrcd_valid_o, .srq_used_i(srq_used), .xrcd_used_i(xrcd_used), .srq_pd_i, .srq_limit_i(srq_cur_limit_i), .srq_left_i,
       .srq_set_valid_o, .srq_set_ready_i, .srq_limit_valid_o, .srq_limit_ready_i, .srq_clr_o, .srq_idx_o(srq_idx),
       .mr_set_o(mr_set), .mr_clr_o(mr_clr), .mr_idx_o(mr_idx), .mr_ref_o(mr_ref), .mr_ref_inc_o(mr_ref_inc), .mr_ref_pd_o(mr_ref_pd),
@@ -172,9 +175,11 @@ module rnic_ctrl
   );
 
   rnic_mr #(.NumMr(NumMr), .NumPort(NumMrPort)) u_mr (
-      .clk_i, .rst_i, .ready_o(mr_ready), .set_i(mr_set), .clr_i(mr_clr), .idx_i(mr_idx), .key_i(p_mr.key), .pd_i(p_mr.pd),
+      .clk_i, .rst_i, .ready_o(mr_ready), .set_i(mr_set), .clr_i(mr_clr), .idx_i(mr_idx), .kind_i(mr_kind_e'(p_mr.kind[1:0])),
+      .key_i(p_mr.key), .pd_i(p_mr.pd),
       .access_i(4'(p_mr.access)), .va_i(p_mr.va), .length_i(49'(p_mr.length)), .host_addr_i(p_mr.host_addr),
-      .look_valid_o(mr_there), .look_key_o(mr_key), .look_pd_o(mr_pd),
+      .look_valid_o(mr_there), .look_key_o(mr_key), .look_pd_o(mr_pd), .look_kind_o(mr_kind),
+      .inv_valid_i(mr_inv_valid_i), .inv_i(mr_inv_i), .inv_done_o(mr_inv_done_o), .inv_err_o(mr_inv_err_o),
       .req_valid_i(mr_req_valid_i), .req_ready_o(mr_req_ready_o), .req_i(mr_req_i), .rsp_valid_o(mr_rsp_valid_o), .rsp_o(mr_rsp_o)
   );
 

@@ -216,9 +216,11 @@ package rnic_spec_pkg;
     VENDOR_ERR_MR_KEY = 8'h11,  // 0x10 + MrErr
     VENDOR_ERR_MR_PD = 8'h12,
     VENDOR_ERR_MR_ACCESS = 8'h13,
-    VENDOR_ERR_MR_RANGE = 8'h14
+    VENDOR_ERR_MR_RANGE = 8'h14,
+    VENDOR_ERR_MR_QP = 8'h15,
+    VENDOR_ERR_MR_IN_USE = 8'h16
   } vendor_err_e;
-  localparam int unsigned VENDOR_ERR_COUNT = 9;
+  localparam int unsigned VENDOR_ERR_COUNT = 11;
 
   // enum ibv_event_type, plus the events that are not asynchronous events in verbs (from 64 on).
   typedef enum logic [7:0] {
@@ -258,15 +260,24 @@ package rnic_spec_pkg;
   } dma_err_e;
   localparam int unsigned DMA_ERR_COUNT = 5;
 
-  // Why a memory key lookup failed, in the order of the checks.
+  // Why a memory key was refused: lookups in the order KEY, PD, ACCESS, RANGE; invalidation in the order KEY, ACCESS, PD.
   typedef enum logic [2:0] {
     MR_ERR_OK = 3'h0,
-    MR_ERR_KEY = 3'h1,  // no such key
+    MR_ERR_KEY = 3'h1,  // no such key, or nothing is registered under it at present
     MR_ERR_PD = 3'h2,
-    MR_ERR_ACCESS = 3'h3,
-    MR_ERR_RANGE = 3'h4
+    MR_ERR_ACCESS = 3'h3,  // not permitted; invalidation: of a region that only a command deregisters
+    MR_ERR_RANGE = 3'h4,
+    MR_ERR_QP = 3'h5,  // a window that is bound to another QP
+    MR_ERR_IN_USE = 3'h6  // windows are bound to it
   } mr_err_e;
-  localparam int unsigned MR_ERR_COUNT = 5;
+  localparam int unsigned MR_ERR_COUNT = 7;
+
+  // What a memory key names.
+  typedef enum logic [1:0] {
+    MR_KIND_REGION = 2'h0,  // memory region: registered and deregistered by commands
+    MR_KIND_FAST_REG = 2'h1  // memory region for fast registration (ib_alloc_mr): LOCAL_INV and SEND_INV invalidate it
+  } mr_kind_e;
+  localparam int unsigned MR_KIND_COUNT = 2;
 
   // Why the device stopped (register FATAL_REASON).
   typedef enum logic [3:0] {
@@ -470,9 +481,10 @@ package rnic_spec_pkg;
   typedef struct packed {
     logic [191:0]  rsvd_1;  // 40.0
     logic [63:0]   host_addr;  // 32.0: bus address of the first byte
-    logic [63:0]   length;  // 24.0: bytes, 1 to 2^48
+    logic [63:0]   length;  // 24.0: bytes, 1 to 2^48; FAST_REG: 0 allocates the key with nothing registered under it
     logic [63:0]   va;  // 16.0: first address as users and peers name it (0 for a zero-based region)
-    logic [31:0]   rsvd_0;  // 12.0
+    logic [23:0]   rsvd_0;  // 13.0
+    logic [7:0]    kind;  // 12.0: MrKind
     logic [7:0]    key;  // 11.0: variable part of the key
     logic [7:0]    access;  // 10.0: Access bits 7:0
     logic [15:0]   pd;  // 8.0
@@ -1139,7 +1151,7 @@ package rnic_spec_pkg;
       CMD_OPCODE_DESTROY_PD:
         return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_000000000000ff00;
       CMD_OPCODE_CREATE_MR:
-        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_0000000000000000_0000000000000000_0000000000000000_ffffffff00000000_ffffffff0000ff00;
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_0000000000000000_0000000000000000_0000000000000000_ffffff0000000000_ffffffff0000ff00;
       CMD_OPCODE_DESTROY_MR:
         return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_000000000000ff00;
       CMD_OPCODE_CREATE_CQ:

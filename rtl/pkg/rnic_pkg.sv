@@ -134,6 +134,12 @@ package rnic_pkg;
     mr_err_e     err;
     logic [63:0] addr;             // bus address of va, when err is OK
   } mr_rsp_t;
+  // Invalidation of a key by LOCAL_INV or SEND_INV.
+  typedef struct packed {
+    logic [31:0] key;
+    logic [15:0] pd;               // of the QP
+    qpn_t        qpn;              // the QP: a window is invalidated by the QP that it is bound to
+  } mr_inv_t;
 
   // ---------------------------------------------------------------- completions and events
   typedef struct packed {

@@ -73,7 +73,7 @@ impl Cmd {
     pub fn create_mr(mr: &Mr) -> Self {
         Self::new(0x18, 0)
             .with(8, &mr.pd.to_le_bytes())
-            .with(10, &[mr.access, mr.key])
+            .with(10, &[mr.access, mr.key, mr.kind])
             .with(16, &mr.va.to_le_bytes())
             .with(24, &mr.length.to_le_bytes())
             .with(32, &mr.host_addr.to_le_bytes())
@@ -116,6 +116,8 @@ impl Cmd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Mr {
+    /// MrKind.
+    pub kind: u8,
     pub pd: u16,
     pub access: u8,
     pub key: u8,
@@ -168,6 +170,15 @@ pub struct Ref {
     pub srq: u16,
     /// `pd` is an XRC domain.
     pub in_xrcd: bool,
+}
+
+/// Invalidation of a memory key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Invalidate {
+    pub key: u32,
+    pub pd: u16,
+    pub qpn: u32,
 }
 
 /// A lookup of a memory key.
@@ -313,6 +324,10 @@ pub struct CtrlBench {
     pub lookups: [VecDeque<Lookup>; 4],
     /// Answers: MrErr, address, by port.
     pub found: [Vec<(u8, u64)>; 4],
+    /// Invalidations to be asked: by the requester, by the responder.
+    pub invs: [VecDeque<Invalidate>; 2],
+    /// Their answers: MrErr.
+    pub inv_done: [Vec<u8>; 2],
     /// Completions to be written, by client.
     pub cqes: [VecDeque<Cqe>; 2],
     /// Completions that were taken, in order.
@@ -324,7 +339,7 @@ pub struct CtrlBench {
     /// Doorbells of event queues.
     pub eq_db: VecDeque<u64>,
     last_cnt_idx: u64,
-    shown: [Option<u64>; 9],
+    shown: [Option<u64>; 11],
 }
 
 fn pack(fields: &[(u32, u64)]) -> u128 {
@@ -413,13 +428,15 @@ impl CtrlBench {
             srqs: SrqSide::default(),
             lookups: [const { VecDeque::new() }; 4],
             found: [const { Vec::new() }; 4],
+            invs: [const { VecDeque::new() }; 2],
+            inv_done: [const { Vec::new() }; 2],
             cqes: [const { VecDeque::new() }; 2],
             cqes_taken: Vec::new(),
             events: [const { VecDeque::new() }; 3],
             cq_db: VecDeque::new(),
             eq_db: VecDeque::new(),
             last_cnt_idx: 0,
-            shown: [None; 9],
+            shown: [None; 11],
         }
     }
 
@@ -549,6 +566,19 @@ impl CtrlBench {
         if valid != 0 {
             self.dut.set_wide("mr_req_i", &words);
         }
+
+        let mut valid = 0;
+        let mut words = [0; 5];
+        for port in 0..2 {
+            if self.offers(9 + port, !self.invs[port].is_empty()) {
+                let i = self.invs[port][0];
+                valid |= 1 << port;
+                let bits = pack(&[(32, u64::from(i.key)), (16, u64::from(i.pd)), (24, u64::from(i.qpn))]);
+                put_bits(&mut words, port * 72, 72, bits);
+            }
+        }
+        self.dut.set("mr_inv_valid_i", valid);
+        self.dut.set_wide("mr_inv_i", &words);
 
         let mut valid = 0;
         let mut words = [0; 13];
@@ -705,6 +735,12 @@ impl CtrlBench {
             assert!(valid.is_power_of_two());
             let rsp = self.dut.get_wide("mr_rsp_o");
             self.found[valid.trailing_zeros() as usize].push((bits(&rsp, 64, 3) as u8, bits(&rsp, 0, 64)));
+        }
+        let done = self.dut.get("mr_inv_done_o");
+        for port in (0..2).filter(|p| done >> p & 1 == 1) {
+            self.inv_done[port].push(self.dut.get("mr_inv_err_o") as u8);
+            assert!(self.invs[port].pop_front().is_some(), "an answer that nobody asked for");
+            self.shown[9 + port] = None;
         }
         let ready = self.dut.get("cqe_ready_o");
         for c in (0..2)

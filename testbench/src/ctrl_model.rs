@@ -2,9 +2,9 @@
 //! What the control block must answer to a command: an independent model of its objects.
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::ctrl_bench::{Cmd, Mr, NUM_CQ, NUM_MR, Ref};
+use crate::ctrl_bench::{Cmd, Invalidate, Mr, NUM_CQ, NUM_MR, Ref};
 use crate::ctrl_srq::NUM_SRQ;
 
 /// CmdStatus.
@@ -63,7 +63,7 @@ pub fn readable(opcode: u8) -> [u8; 64] {
             0
         }
         0x18 => {
-            allow(8, 11);
+            allow(8, 12);
             allow(16, 39);
             0
         }
@@ -166,6 +166,8 @@ pub struct Objects {
     eqs: BTreeMap<u32, ()>,
     /// Regions by index.
     mrs: BTreeMap<u32, Mr>,
+    /// Of these, keys under which nothing is registered at present.
+    idle: BTreeSet<u32>,
 }
 
 impl Default for Objects {
@@ -182,6 +184,7 @@ impl Default for Objects {
             cqs: BTreeMap::new(),
             eqs: BTreeMap::new(),
             mrs: BTreeMap::new(),
+            idle: BTreeSet::new(),
         }
     }
 }
@@ -281,8 +284,11 @@ impl Objects {
             }
             0x18 => return self.create_mr(cmd),
             0x19 => {
-                let pd = u32::from(self.region(handle).ok_or((BAD_HANDLE, 4))?.pd);
+                let named = self.mrs.get(&(handle >> 8));
+                let mr = named.filter(|m| m.kind != 0 || u32::from(m.key) == handle & 0xff);
+                let pd = u32::from(mr.ok_or((BAD_HANDLE, 4))?.pd);
                 self.mrs.remove(&(handle >> 8));
+                self.idle.remove(&(handle >> 8));
                 self.mr_free.used.push_back(handle >> 8);
                 *self.pds.get_mut(&pd).expect("a region's PD exists") -= 1;
             }
@@ -355,6 +361,7 @@ impl Objects {
 
     fn create_mr(&mut self, cmd: &Cmd) -> Verdict {
         let mr = Mr {
+            kind: cmd.0[12],
             pd: le(cmd, 8, 2) as u16,
             access: cmd.0[10],
             key: cmd.0[11],
@@ -370,19 +377,41 @@ impl Objects {
             BAD_PARAM,
             10,
         )?;
-        check((1..=1 << 48).contains(&mr.length), BAD_PARAM, 24)?;
+        check(mr.kind < 2, BAD_PARAM, 12)?;
+        let idle = mr.kind == 1 && mr.length == 0;
+        check(idle || (1..=1 << 48).contains(&mr.length), BAD_PARAM, 24)?;
         let ends = |from: u64| u128::from(from) + u128::from(mr.length) <= 1 << 64;
         check(ends(mr.va), BAD_PARAM, 16)?;
         check(ends(mr.host_addr), BAD_PARAM, 32)?;
         let index = self.mr_free.take().ok_or((NO_RESOURCES, 0))?;
         *users += 1;
         self.mrs.insert(index, mr);
+        if idle {
+            self.idle.insert(index);
+        }
         Ok(index << 8 | u32::from(mr.key))
+    }
+
+    /// What an invalidation must answer: MrErr. One that is not refused is done.
+    pub fn invalidate(&mut self, i: &Invalidate) -> u8 {
+        let Some(mr) = self.region(i.key).filter(|_| !self.idle.contains(&(i.key >> 8))) else {
+            return 1;
+        };
+        if mr.kind != 1 {
+            3
+        } else if mr.pd != i.pd {
+            2
+        } else {
+            self.idle.insert(i.key >> 8);
+            0
+        }
     }
 
     /// What a lookup of a memory key must answer: MrErr, and the address when that is OK.
     pub fn lookup(&self, l: &crate::ctrl_bench::Lookup) -> (u8, u64) {
-        let Some(mr) = self.region(l.key) else { return (1, 0) };
+        let Some(mr) = self.region(l.key).filter(|_| !self.idle.contains(&(l.key >> 8))) else {
+            return (1, 0);
+        };
         let end = u128::from(l.va) + u128::from(l.len);
         if mr.pd != l.pd {
             (2, 0)

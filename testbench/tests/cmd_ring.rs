@@ -16,6 +16,7 @@ const EQ0: u64 = BASE + 0x9_0000;
 
 fn mr(pd: u32) -> Mr {
     Mr {
+        kind: 0,
         pd: pd as u16,
         access: 0xf,
         key: 0x5a,
@@ -661,6 +662,11 @@ fn random_commands_get_what_the_model_says() {
                 0 => Cmd::create_pd(),
                 1 => Cmd::destroy_pd(pick(&mut rng, &pds, 300)),
                 2 | 3 => Cmd::create_mr(&Mr {
+                    kind: if rng.chance(0.9) {
+                        rng.below(2) as u8
+                    } else {
+                        rng.bits() as u8
+                    },
                     pd: pick(&mut rng, &pds, 300) as u16,
                     access: if rng.chance(0.9) {
                         [1, 3, 5, 15, 4][rng.below(5) as usize]

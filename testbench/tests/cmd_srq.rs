@@ -144,6 +144,7 @@ fn a_queue_that_qps_receive_from_stays_and_keeps_its_pd() {
         let key = ok(
             &mut b,
             &Cmd::create_mr(&Mr {
+                kind: 0,
                 pd: pd as u16,
                 access: 1,
                 key: 0x5a,

@@ -23,6 +23,15 @@ fn ask(b: &mut CtrlBench, port: usize, l: Lookup) -> (u8, u64) {
     (err, if err == OK { addr } else { 0 })
 }
 
+/// Invalidates through one port: MrErr.
+#[track_caller]
+fn invalidate(b: &mut CtrlBench, port: usize, key: u32, pd: u16) -> u8 {
+    let n = b.inv_done[port].len();
+    b.invs[port].push_back(Invalidate { key, pd, qpn: 0x123 });
+    b.until("an invalidation", 200, |b| b.inv_done[port].len() > n);
+    b.inv_done[port][n]
+}
+
 /// A bench with PDs 0 and 1.
 fn bench(width: u32) -> CtrlBench {
     let mut b = CtrlBench::new(width, seed());
@@ -36,6 +45,7 @@ fn a_lookup_fails_by_key_then_pd_then_access_then_range() {
     for width in WIDTHS {
         let mut b = bench(width);
         let m = Mr {
+            kind: 0,
             pd: 1,
             access: 0b0101,
             key: 0xc3,
@@ -104,6 +114,7 @@ fn a_range_ends_where_the_region_ends_and_wraps_nowhere() {
         let mut b = bench(width);
         let region = |b: &mut CtrlBench, va, length| {
             let m = Mr {
+                kind: 0,
                 pd: 0,
                 access: 1,
                 key: 9,
@@ -180,6 +191,7 @@ fn a_key_that_was_destroyed_names_nothing_and_its_index_comes_back_with_another_
     for width in WIDTHS {
         let mut b = bench(width);
         let m = Mr {
+            kind: 0,
             pd: 0,
             access: 1,
             key: 1,
@@ -234,6 +246,7 @@ fn a_key_that_was_destroyed_names_nothing_and_its_index_comes_back_with_another_
 fn no_key_survives_a_reset() {
     let mut b = bench(64);
     let m = Mr {
+        kind: 0,
         pd: 0,
         access: 1,
         key: 1,
@@ -263,6 +276,7 @@ fn no_key_survives_a_reset() {
 fn four_ports_share_one_lookup_a_cycle_evenly() {
     let mut b = bench(64);
     let m = Mr {
+        kind: 0,
         pd: 0,
         access: 1,
         key: 1,
@@ -325,6 +339,7 @@ fn random_lookups_get_what_the_model_says() {
                 } else {
                     let length = 1 << rng.below(33);
                     Cmd::create_mr(&Mr {
+                        kind: 0,
                         pd: rng.below(3) as u16,
                         access: [1, 3, 5, 7, 9, 15, 4, 0][rng.below(8) as usize],
                         key: rng.below(4) as u8,
@@ -396,5 +411,138 @@ fn random_lookups_get_what_the_model_says() {
             }
         }
         assert!(seen.iter().all(|n| *n > 100), "{seen:?}");
+    }
+}
+
+/// A region for fast registration that is registered from the start.
+fn fast_reg(key: u8) -> Mr {
+    Mr {
+        kind: 1,
+        pd: 1,
+        access: 0b0101,
+        key,
+        va: 0x8000,
+        length: 0x1000,
+        host_addr: 0x77_0000_0040,
+    }
+}
+
+#[test]
+fn a_key_is_invalidated_only_where_it_may_be_and_then_names_nothing() {
+    for width in WIDTHS {
+        let mut b = bench(width);
+        let region = b.ok(&Cmd::create_mr(&Mr { kind: 0, ..fast_reg(3) }));
+        let fast = b.ok(&Cmd::create_mr(&fast_reg(7)));
+        let l = |key| Lookup {
+            key,
+            va: 0x8010,
+            len: 16,
+            pd: 1,
+            access: 0b0100,
+        };
+        for port in 0..2 {
+            assert_eq!(invalidate(&mut b, port, region, 1), ACCESS, "an ordinary region");
+            assert_eq!(invalidate(&mut b, port, fast, 0), PD);
+            for key in [
+                fast ^ 1,
+                fast + 0x100,
+                fast | 0x8000_0000,
+                fast + (NUM_MR << 8),
+                fast & 0xff,
+            ] {
+                assert_eq!(invalidate(&mut b, port, key, 1), KEY, "{key:#x}");
+            }
+        }
+        // Nothing of it happened to the two.
+        assert_eq!(ask(&mut b, 0, l(region)), (OK, 0x77_0000_0050));
+        assert_eq!(ask(&mut b, 0, l(fast)), (OK, 0x77_0000_0050));
+        assert_eq!(invalidate(&mut b, 1, fast, 1), OK);
+        assert_eq!(ask(&mut b, 0, l(fast)).0, KEY);
+        for port in 0..2 {
+            assert_eq!(invalidate(&mut b, port, fast, 1), KEY, "it is invalid already");
+        }
+        assert_eq!(ask(&mut b, 0, l(region)), (OK, 0x77_0000_0050));
+        // The key stays the owner's: its PD is in use, and it can be destroyed under any variable part.
+        b.refused(&Cmd::destroy_pd(1), 6, 0);
+        b.ok(&Cmd::destroy_mr(fast ^ 0xff));
+        b.refused(&Cmd::destroy_mr(region ^ 0xff), 3, 4);
+        b.ok(&Cmd::destroy_mr(region));
+        b.ok(&Cmd::destroy_pd(1));
+
+        // Allocated without a registration.
+        let idle = Mr {
+            pd: 0,
+            length: 0,
+            va: 0,
+            host_addr: 0,
+            ..fast_reg(9)
+        };
+        let key = b.ok(&Cmd::create_mr(&idle));
+        assert_eq!(ask(&mut b, 2, Lookup { va: 0, pd: 0, ..l(key) }).0, KEY);
+        assert_eq!(invalidate(&mut b, 0, key, 0), KEY);
+        b.refused(&Cmd::create_mr(&Mr { kind: 0, ..idle }), 4, 24);
+        b.refused(&Cmd::create_mr(&Mr { kind: 2, ..idle }), 4, 12);
+    }
+}
+
+#[test]
+fn invalidations_lookups_and_commands_do_not_disturb_each_other() {
+    let seed = seed();
+    for width in WIDTHS {
+        let mut rng = Stream::new(seed, "invalidate", u64::from(width));
+        let mut b = bench(width);
+        b.manners.stall = 0.1;
+        let mut done = [0; 2];
+        for round in 0..40 {
+            // Every key of a set is invalidated once, through either port, while others are looked up, made and destroyed: whatever
+            // comes first, each of them is answered, and nothing comes back to life.
+            let keys: Vec<u32> = (0..6).map(|i| b.ok(&Cmd::create_mr(&fast_reg(round ^ i)))).collect();
+            let stays = b.ok(&Cmd::create_mr(&fast_reg(0xee)));
+            let good = Lookup {
+                key: stays,
+                va: 0x8000,
+                len: 4,
+                pd: 1,
+                access: 1,
+            };
+            b.found = [const { Vec::new() }; 4];
+            b.inv_done = [const { Vec::new() }; 2];
+            let mut asked = [0; 2];
+            for key in &keys {
+                let port = rng.below(2) as usize;
+                asked[port] += 1;
+                b.invs[port].push_back(Invalidate {
+                    key: *key,
+                    pd: 1,
+                    qpn: 1,
+                });
+            }
+            for _ in 0..40 {
+                b.lookups[rng.below(4) as usize].push_back(good);
+            }
+            // Commands write the table at any of these moments.
+            b.put(&Cmd::create_mr(&fast_reg(0x11)));
+            b.put(&Cmd::create_mr(&fast_reg(0x12)));
+            b.doorbell(b.produced);
+            b.run(rng.below(20));
+            let made = [b.completion().handle, b.completion().handle];
+            b.until("all answers", 2000, |b| {
+                b.found.iter().map(Vec::len).sum::<usize>() == 40 && (0..2).all(|p| b.inv_done[p].len() == asked[p])
+            });
+            assert!(b.found.iter().flatten().all(|f| *f == (OK, 0x77_0000_0040)));
+            assert!(b.inv_done.iter().flatten().all(|e| *e == OK));
+            for key in &keys {
+                assert_eq!(ask(&mut b, 1, Lookup { key: *key, ..good }).0, KEY);
+            }
+            for key in made {
+                assert_eq!(ask(&mut b, 1, Lookup { key, ..good }), (OK, 0x77_0000_0040));
+            }
+            for key in keys.iter().chain(&made).chain([&stays]) {
+                b.ok(&Cmd::destroy_mr(*key));
+            }
+            done[0] += asked[0];
+            done[1] += asked[1];
+        }
+        assert!(done.iter().all(|n| *n > 50), "{done:?}");
     }
 }

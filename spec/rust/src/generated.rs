@@ -374,6 +374,10 @@ code_enum! {
         MrAccess = 0x13, "MR_ACCESS", "";
         /// `MR_RANGE`.
         MrRange = 0x14, "MR_RANGE", "";
+        /// `MR_QP`.
+        MrQp = 0x15, "MR_QP", "";
+        /// `MR_IN_USE`.
+        MrInUse = 0x16, "MR_IN_USE", "";
     }
 }
 
@@ -442,18 +446,32 @@ code_enum! {
 }
 
 code_enum! {
-    /// Why a memory key lookup failed, in the order of the checks.
+    /// Why a memory key was refused: lookups in the order KEY, PD, ACCESS, RANGE; invalidation in the order KEY, ACCESS, PD.
     MrErr {
         /// `OK`.
         Ok = 0x0, "OK", "";
-        /// No such key.
-        Key = 0x1, "KEY", "no such key";
+        /// No such key, or nothing is registered under it at present.
+        Key = 0x1, "KEY", "no such key, or nothing is registered under it at present";
         /// `PD`.
         Pd = 0x2, "PD", "";
-        /// `ACCESS`.
-        Access = 0x3, "ACCESS", "";
+        /// Not permitted; invalidation: of a region that only a command deregisters.
+        Access = 0x3, "ACCESS", "not permitted; invalidation: of a region that only a command deregisters";
         /// `RANGE`.
         Range = 0x4, "RANGE", "";
+        /// A window that is bound to another QP.
+        Qp = 0x5, "QP", "a window that is bound to another QP";
+        /// Windows are bound to it.
+        InUse = 0x6, "IN_USE", "windows are bound to it";
+    }
+}
+
+code_enum! {
+    /// What a memory key names.
+    MrKind {
+        /// Memory region: registered and deregistered by commands.
+        Region = 0x0, "REGION", "memory region: registered and deregistered by commands";
+        /// Memory region for fast registration (ib_alloc_mr): LOCAL_INV and SEND_INV invalidate it.
+        FastReg = 0x1, "FAST_REG", "memory region for fast registration (ib_alloc_mr): LOCAL_INV and SEND_INV invalidate it";
     }
 }
 
@@ -889,8 +907,8 @@ byte_struct! {
     /// CREATE_MR: registers \[va, va+length) as backed by host memory from host_addr on. The completion's handle is the key (lkey = rkey): index in bits 31:8, the given variable part in 7:0.
     ///
     /// 64 bytes, little-endian in memory.
-    CmdMr, 64, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
-    fields = [opcode, flags, tag, handle, pd, access, key, va, length, host_addr]
+    CmdMr, 64, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+    fields = [opcode, flags, tag, handle, pd, access, key, kind, va, length, host_addr]
 }
 
 impl CmdMr {
@@ -937,13 +955,19 @@ impl CmdMr {
         key, set_key, with_key, u8, |b| b[11], |b, v| b[11] = v
     }
     accessors! {
+        /// MrKind.
+        ///
+        /// 8 bits at byte 12.
+        kind, set_kind, with_kind, u8, |b| b[12], |b, v| b[12] = v
+    }
+    accessors! {
         /// First address as users and peers name it (0 for a zero-based region).
         ///
         /// 64 bits at byte 16.
         va, set_va, with_va, u64, |b| u64::from_le_bytes([b[16], b[17], b[18], b[19], b[20], b[21], b[22], b[23]]), |b, v| b[16..24].copy_from_slice(&v.to_le_bytes())
     }
     accessors! {
-        /// Bytes, 1 to 2^48.
+        /// Bytes, 1 to 2^48; FAST_REG: 0 allocates the key with nothing registered under it.
         ///
         /// 64 bits at byte 24.
         length, set_length, with_length, u64, |b| u64::from_le_bytes([b[24], b[25], b[26], b[27], b[28], b[29], b[30], b[31]]), |b, v| b[24..32].copy_from_slice(&v.to_le_bytes())
@@ -3050,15 +3074,15 @@ pub static COMMANDS: &[Command] = &[
     },
     Command {
         opcode: CmdOpcode::CreateMr, layout: "CmdMr", flags: CmdFlag(0),
-        fields: &["pd", "access", "key", "va", "length", "host_addr"],
-        reserved: [0, 255, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+        fields: &["pd", "access", "key", "kind", "va", "length", "host_addr"],
+        reserved: [0, 255, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 0, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
         doc: "", returns: "handle: the key",
     },
     Command {
         opcode: CmdOpcode::DestroyMr, layout: "CmdHeader", flags: CmdFlag(0),
         fields: &["handle"],
         reserved: [0, 255, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
-        doc: "", returns: "",
+        doc: "the variable part of the key counts for a REGION only: it changes with every registration of the others", returns: "",
     },
     Command {
         opcode: CmdOpcode::CreateCq, layout: "CmdCq", flags: CmdFlag(0),
