@@ -2,7 +2,8 @@
 // Makes Ethernet frames of packets: computes the ICRC and appends it, puts the Ethernet header before, drives the MAC.
 // Contract: meta_valid_i with the frame's header, held until meta_ready_o, before or with the packet's first beat; then
 // its beats (packed, IP header first, up to the pad) without gaps as far as ip_ready_o allows. mac_tx_*: AXI-Stream;
-// within a frame mac_tx_valid_o does not fall. done_valid_o pulses when the MAC has taken a frame's last beat.
+// within a frame mac_tx_valid_o does not fall, and not between frames that wait. done_valid_o pulses when the MAC has taken a frame's
+// last beat.
 // Frames are not padded to the 60 bytes of Ethernet (the shortest is 58): the MAC does that.
 module rnic_tx_mac
   import rnic_spec_pkg::*;
@@ -45,7 +46,7 @@ module rnic_tx_mac
   // A frame that is not all here may start when its ICRC is sure to be in time: it is ready IcrcLat + 1 cycles after the
   // last beat came in, and by then at least as many beats had to leave before that one.
   localparam int unsigned StartLevel = IcrcLat + 3;
-  if (StartLevel > NumBeat) begin : g_depth
+  if (StartLevel + 1 > NumBeat) begin : g_depth
     $fatal(1, "too few beats to hide the ICRC's latency");
   end
 
@@ -78,6 +79,7 @@ module rnic_tx_mac
   );
 
   logic first_q, made_valid, crc_ready, crc_valid, crc_pop;
+  logic [$clog2(2*NumFrame+1)-1:0] crc_level;
   logic [31:0] made, crc;
   always_ff @(posedge clk_i) begin
     if (rst_i) first_q <= 1'b1;
@@ -89,7 +91,7 @@ module rnic_tx_mac
   );
   rnic_fifo #(.Width(32), .Depth(2 * NumFrame)) u_crcs (
       .clk_i, .rst_i, .in_valid_i(made_valid), .in_ready_o(crc_ready), .in_data_i(made),
-      .out_valid_o(crc_valid), .out_ready_i(crc_pop), .out_data_o(crc), .level_o()
+      .out_valid_o(crc_valid), .out_ready_i(crc_pop), .out_data_o(crc), .level_o(crc_level)
   );
   /* verilator lint_on PINCONNECTEMPTY */
 
@@ -122,6 +124,11 @@ module rnic_tx_mac
   end
 
   // ---------------------------------------------------------------- Ethernet header before it
+`ifdef RNIC_CUT_TX_BACK_TO_BACK
+  localparam bit BackToBack = 1'b0;
+`else
+  localparam bit BackToBack = 1'b1;
+`endif
   logic start_valid, start_ready, out_valid, out_ready, out_last, busy;
   logic [DataW-1:0] out_data;
   logic [CntW-1:0] out_cnt;
@@ -129,9 +136,16 @@ module rnic_tx_mac
   logic [15:0] frame_len;
   assign eth_len     = meta.has_tag ? 5'(ETH_HDR_BYTES + VLAN_TAG_BYTES) : 5'(ETH_HDR_BYTES);
   assign frame_len   = 16'(eth_len) + meta.ip_total + 16'(ICRC_BYTES);
-  assign start_valid = meta_valid && (crc_valid || 32'(level) >= StartLevel);
+  // While a frame leaves, its ICRC may still be there, and its last beat.
+  logic own_crc_q;
+  always_ff @(posedge clk_i) begin
+    if (rst_i) own_crc_q <= 1'b0;
+    else if (meta_pop) own_crc_q <= 1'b1;
+    else if (crc_pop) own_crc_q <= 1'b0;
+  end
+  assign start_valid = meta_valid && (32'(crc_level) > 32'(own_crc_q) || 32'(level) >= StartLevel + 32'(busy));
   assign meta_pop    = start_valid && start_ready;
-  rnic_tx_prefix #(.DataW(DataW), .HdrMax(EthMax), .Unit(2), .BackToBack(1'b0)) u_eth (
+  rnic_tx_prefix #(.DataW(DataW), .HdrMax(EthMax), .Unit(2), .BackToBack(BackToBack)) u_eth (
       .clk_i, .rst_i, .start_valid_i(start_valid), .start_ready_o(start_ready), .start_hdr_i(meta.eth),
       .start_hdr_len_i(eth_len), .start_total_i(frame_len),
       .body_valid_i(body_valid), .body_ready_o(body_ready), .body_data_i(body),
