@@ -61,7 +61,7 @@ module rnic_core
   localparam int unsigned RdCtrl = 0, RdQp = 1, RdSend = 2, RdRecv = 3, RdTxReq = 4, RdTxRsp = 5;
   localparam int unsigned NumRd = 6;
   // DMA write clients
-  localparam int unsigned WrCtrl = 0;  // and 1 (CQEs), 2 (EQEs)
+  localparam int unsigned WrCtrl = 0;  // completions of commands; and 1 (CQEs), 2 (EQEs)
   localparam int unsigned WrQp = 3, WrSend = 4, WrRecv = 5;
   localparam int unsigned NumWr = 6;
   // readers of the control section
@@ -165,7 +165,8 @@ module rnic_core
 
   rnic_host #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
-      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumRd(NumRd), .NumWr(NumWr), .NumVecSrc(2), .NumCntSrc(5)
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumRd(NumRd), .NumWr(NumWr),
+      .PatientRd(NumRd'(1) << RdCtrl), .PatientWr(NumWr'(1) << WrCtrl), .NumVecSrc(2), .NumCntSrc(5)
   ) u_host (
       .clk_i, .rst_i, .bus_master_en_i, .port_up_i,
       .cq_valid_i, .cq_ready_o, .cq_hdr_i, .cq_data_i, .cq_last_i,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // DMA read service: cuts requests at the max read request size, keeps up to Tags reads under way, and gives the data back in
 // the order of the requests, whatever order the completions come in.
-// Contract: requests are taken round robin, one a cycle (what a client may rely on stands beside the types in rnic_pkg).
+// Contract: requests are taken round robin, one a cycle (what a client may rely on stands beside the types in rnic_pkg). Patient
+// clients give way: while another client asks, or had reads under way in the last 64 cycles, one of their requests is taken in
+// PatientWait cycles.
 // A tag and its rows in the reorder buffer are reserved before a read is issued, so completions always sink: rc_ready_o is
 // constant. A read is issued after all writes accepted before its request (wr_pending_i, wr_sent_i: see rnic_dma_wr).
 // Unsuccessful, poisoned, malformed and missing completions end in err beside the request's last beat.
@@ -12,7 +14,9 @@ module rnic_dma_rd
     parameter int unsigned DataW = 64,
     parameter int unsigned Tags = 64,
     parameter int unsigned NumRd = 6,
-    parameter int unsigned BufBytes = Tags * 512   // reorder buffer, a power of two, 2048 or more
+    parameter int unsigned BufBytes = Tags * 512,  // reorder buffer, a power of two, 2048 or more
+    parameter logic [NumRd-1:0] Patient = '0,
+    parameter int unsigned PatientWait = 65536 / DataW   // four commands of 64 bytes then take 1/32 of the link
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -51,8 +55,12 @@ module rnic_dma_rd
   localparam int unsigned RowW = $clog2(Rows);
   localparam int unsigned MaxUsed = 1024 / B;
   localparam int unsigned UsedW = $clog2(MaxUsed + 1);
+  localparam int unsigned OpenW = $clog2(Tags + 16);   // under way: one read each or more, and what is being cut and given
   if ((1 << RowW) != Rows || BufBytes < 2048 || (1 << TagW) != Tags) begin : g_params
     $fatal(1, "%m: Tags and BufBytes must be powers of two, BufBytes at least 2048");
+  end
+  if ((1 << $clog2(PatientWait)) != PatientWait || PatientWait < 2) begin : g_patient
+    $fatal(1, "%m: PatientWait must be a power of two, 2 or more");
   end
 
   logic [23:0] now_q;
@@ -62,14 +70,37 @@ module rnic_dma_rd
   end
 
   // ---------------------------------------------------------------- taking requests
-  logic [NumRd-1:0] grant;
+  logic [NumRd-1:0] grant, may;
   logic [ClW-1:0] pick;
-  logic req_valid, req_ready, req_fire;
-  assign req_valid      = |rd_req_valid_i;
+  logic req_valid, req_ready, req_fire, busy, due, patient_waits, eager_fire, eager_end;
+  logic [OpenW-1:0] open_q;                // requests of the others under way
+  logic [5:0] quiet_q;                     // cycles since: a pause between payloads is too short for a command to cost nothing
+  logic [$clog2(PatientWait)-1:0] waited_q;
+  assign eager_fire    = |(rd_req_ready_o & rd_req_valid_i & ~Patient);
+  assign eager_end     = rd_rsp_ctl_o.last && |(rd_rsp_valid_o & rd_rsp_ready_i & ~Patient);
+  assign busy          = open_q != '0 || quiet_q != '1 || |(rd_req_valid_i & ~Patient);
+  assign patient_waits = |(rd_req_valid_i & Patient);
+`ifdef RNIC_CUT_DMA_RD_PATIENT
+  assign due           = 1'b1;
+`else
+  assign due           = waited_q == '1;
+`endif
+  assign may           = (busy && !due) ? rd_req_valid_i & ~Patient : rd_req_valid_i;
+  always_ff @(posedge clk_i) begin
+    if (rst_i) open_q <= '0;
+    else open_q <= open_q + OpenW'(eager_fire) - OpenW'(eager_end);
+    if (rst_i) quiet_q <= '1;
+    else if (eager_fire || open_q != '0) quiet_q <= '0;
+    else if (quiet_q != '1) quiet_q <= quiet_q + 6'd1;
+    if (rst_i || !patient_waits || |(rd_req_ready_o & rd_req_valid_i & Patient)) waited_q <= '0;
+    else if (!due) waited_q <= waited_q + 1'b1;
+    if (!rst_i && eager_fire && !eager_end) a_open_fits : assert (open_q != '1);
+  end
+  assign req_valid      = |may;
   assign req_fire       = req_valid && req_ready;
-  assign rd_req_ready_o = grant & {NumRd{req_ready}};
+  assign rd_req_ready_o = grant;
   rnic_arb_rr #(.N(NumRd)) u_arb (
-      .clk_i, .rst_i, .req_i(rd_req_valid_i), .advance_i(req_fire), .lock_i(1'b0), .grant_o(grant), .idx_o(pick)
+      .clk_i, .rst_i, .req_i(may & {NumRd{req_ready}}), .advance_i(req_fire), .lock_i(1'b0), .grant_o(grant), .idx_o(pick)
   );
 
   // Writes that must be on the link before the request that is being cut.

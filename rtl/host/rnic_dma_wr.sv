@@ -3,7 +3,8 @@
 // Contract: a client keeps the way from the first to the last beat of its message; its header is held beside every beat.
 // Messages leave in the order in which their last beats were taken, cut at max payload size and 4 KiB, aligned to double words
 // with byte enables. A client that is served last stays on the way while nobody else asks, so that its next message follows without
-// a pause; others are served round robin, one message each. Of lanes that no byte enable names nothing is promised.
+// a pause, on the link, too, when its TLPs have two beats or more; others are served round robin, one message each. Patient clients give way: while another client asks, or goes on, they are
+// served once in PatientWait cycles. Of lanes that no byte enable names nothing is promised.
 // pending_o: messages taken whole (one of this cycle included) whose last TLP beat is not yet handed over; sent_o: one
 // is handed over in this cycle. rq_valid_o does not depend on rq_ready_i.
 module rnic_dma_wr
@@ -11,7 +12,9 @@ module rnic_dma_wr
   import rnic_pkg::*;
 #(
     parameter int unsigned DataW = 64,
-    parameter int unsigned NumWr = 7
+    parameter int unsigned NumWr = 7,
+    parameter logic [NumWr-1:0] Patient = '0,
+    parameter int unsigned PatientWait = 256
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -34,26 +37,52 @@ module rnic_dma_wr
   localparam int unsigned LaneW = $clog2(B);
   localparam int unsigned CntW = $clog2(B + 1);
   localparam int unsigned ClW = (NumWr > 1) ? $clog2(NumWr) : 1;
+  if ((1 << $clog2(PatientWait)) != PatientWait || PatientWait < 2) begin : g_params
+    $fatal(1, "%m: PatientWait must be a power of two, 2 or more");
+  end
 
   // ---------------------------------------------------------------- who is on the way
   logic [ClW-1:0] sel_q, next;
-  logic [NumWr-1:0] others;
-  logic mid_q, switch_now, in_fire;        // mid_q: past the first beat of a message
+  logic [NumWr-1:0] others, eager, asking;
+  logic mid_q, switch_may, switch_now, in_fire;   // mid_q: past the first beat of a message
+  logic due, waiting;
+  logic [$clog2(PatientWait)-1:0] waited_q;
   // verilator lint_off PINCONNECTEMPTY
   rnic_arb_rr #(.N(NumWr)) u_arb (
-      .clk_i, .rst_i, .req_i(others), .advance_i(switch_now), .lock_i(1'b0), .grant_o(), .idx_o(next)
+      .clk_i, .rst_i, .req_i(asking), .advance_i(switch_now), .lock_i(1'b0), .grant_o(), .idx_o(next)
   );
   // verilator lint_on PINCONNECTEMPTY
   assign others     = wr_valid_i & ~(NumWr'(1) << sel_q);
-  assign switch_now = (|others) && ((in_fire && wr_last_i[sel_q]) || (!mid_q && !wr_valid_i[sel_q]));
+  assign eager      = others & ~Patient;
+  assign waiting    = (others & Patient) != '0;
+`ifdef RNIC_CUT_DMA_WR_PATIENT
+  assign due        = 1'b1;
+`else
+  assign due        = waited_q == '1;
+`endif
+  assign switch_may = (in_fire && wr_last_i[sel_q]) || (!mid_q && !wr_valid_i[sel_q]);
+  always_comb begin
+    asking = '0;
+    if (switch_may) begin
+      if (due) asking = others;
+      else if (eager != '0) asking = eager;
+      // Whether a message follows the one that ends shows a cycle later.
+      else if (Patient[sel_q] || !wr_valid_i[sel_q]) asking = others;
+    end
+  end
+  assign switch_now = asking != '0;
+  always_ff @(posedge clk_i) begin
+    if (rst_i || !waiting || (switch_now && Patient[next])) waited_q <= '0;
+    else if (!due) waited_q <= waited_q + 1'b1;
+  end
 
   // ---------------------------------------------------------------- in
   dma_wr_hdr_t hdr;
-  logic gb_ready, split_ready, room;
-  logic [CntW-1:0] in_cnt;
+  logic gb_valid, gb_ready, beats_ready, split_ready, room;
+  logic [CntW-1:0] in_cnt, gb_cnt;
   logic [LaneW-1:0] part;                  // bytes of the last beat, 0: all
   assign hdr        = wr_hdr_i[sel_q];
-  assign room       = gb_ready && (mid_q || split_ready);
+  assign room       = beats_ready && (mid_q || split_ready);
   assign in_fire    = wr_valid_i[sel_q] && room;
   assign wr_ready_o = NumWr'(room) << sel_q;
   assign part       = LaneW'(hdr.len);
@@ -69,12 +98,24 @@ module rnic_dma_wr
     end
   end
 
-  logic [DataW-1:0] gb_data;
+  // The header of a message takes three cycles to become that of a TLP: as many beats wait here when the link is busy, so that the
+  // next message follows without a pause.
+  logic [DataW-1:0] gb_in, gb_data;
+`ifdef RNIC_CUT_DMA_WR_AHEAD
+  localparam int unsigned Ahead = 2;
+`else
+  localparam int unsigned Ahead = 4;
+`endif
+  // verilator lint_off PINCONNECTEMPTY
+  rnic_fifo #(.Width(CntW + DataW), .Depth(Ahead)) u_beats (
+      .clk_i, .rst_i, .in_valid_i(wr_valid_i[sel_q] && (mid_q || split_ready)), .in_ready_o(beats_ready),
+      .in_data_i({in_cnt, wr_data_i[sel_q]}), .out_valid_o(gb_valid), .out_ready_i(gb_ready), .out_data_o({gb_cnt, gb_in}), .level_o()
+  );
+  // verilator lint_on PINCONNECTEMPTY
   logic [CntW-1:0] avail, want;
   logic fire;
   rnic_gearbox #(.Bytes(B)) u_gb (
-      .clk_i, .rst_i, .clear_i(1'b0), .in_valid_i(wr_valid_i[sel_q] && (mid_q || split_ready)), .in_ready_o(gb_ready),
-      .in_data_i(wr_data_i[sel_q]), .in_cnt_i(in_cnt), .out_data_o(gb_data), .avail_o(avail), .take_i(fire), .take_cnt_i(want)
+      .clk_i, .rst_i, .clear_i(1'b0), .in_valid_i(gb_valid), .in_ready_o(gb_ready), .in_data_i(gb_in), .in_cnt_i(gb_cnt), .out_data_o(gb_data), .avail_o(avail), .take_i(fire), .take_cnt_i(want)
   );
 
   // ---------------------------------------------------------------- TLPs
@@ -84,7 +125,7 @@ module rnic_dma_wr
   logic [10:0] piece_bytes;
   // verilator lint_off PINCONNECTEMPTY
   rnic_dma_split u_split (
-      .clk_i, .rst_i, .max_i(mps_i), .in_valid_i(wr_valid_i[sel_q] && !mid_q && gb_ready), .in_ready_o(split_ready),
+      .clk_i, .rst_i, .max_i(mps_i), .in_valid_i(wr_valid_i[sel_q] && !mid_q && beats_ready), .in_ready_o(split_ready),
       .in_addr_i(hdr.addr), .in_len_i(13'(hdr.len)), .in_meta_i(1'b0), .hold_i(1'b0),
       .out_valid_o(piece_valid), .out_ready_i(piece_ready), .out_hdr_o(piece_hdr), .out_skip_o(piece_skip),
       .out_bytes_o(piece_bytes), .out_last_o(piece_last), .out_meta_o()

@@ -16,6 +16,8 @@ module rnic_host
     parameter int unsigned MaxRqStride = 4,
     parameter int unsigned NumRd = 5,
     parameter int unsigned NumWr = 6,
+    parameter logic [NumRd-1:0] PatientRd = NumRd'(1),   // clients that give way to the others: commands; so do interrupts
+    parameter logic [NumWr-1:0] PatientWr = NumWr'(1),
     parameter int unsigned NumVecSrc = 2,
     parameter int unsigned NumCntSrc = 1   // sources that may pulse the same counter in one cycle
 ) (
@@ -103,7 +105,7 @@ module rnic_host
   logic c_abort, c_poison, c_timeout, c_malformed, c_unexpected, c_msix;
   logic [NumWr:0] wr_ready;
   dma_wr_hdr_t mx_hdr;
-  rnic_dma_rd #(.DataW(DataW), .Tags(DmaTags), .NumRd(NumRd)) u_rd (
+  rnic_dma_rd #(.DataW(DataW), .Tags(DmaTags), .NumRd(NumRd), .Patient(PatientRd)) u_rd (
       .clk_i, .rst_i, .mrrs_i(mrrs), .timeout_i(cpl_timeout),
       .rd_req_valid_i, .rd_req_ready_o, .rd_req_i, .rd_rsp_valid_o, .rd_rsp_ready_i, .rd_rsp_data_o, .rd_rsp_ctl_o,
       .wr_pending_i(wr_pending), .wr_sent_i(wr_sent), .rq_valid_o(rd_valid), .rq_ready_i(rd_ready), .rq_hdr_o(rd_hdr),
@@ -116,7 +118,7 @@ module rnic_host
       .tbl_we_i(tbl_we), .tbl_waddr_i(reg_waddr[6:3]), .tbl_wdata_i(reg_wdata), .tbl_raddr_i(tbl_raddr), .tbl_rdata_o(tbl_rdata), .pba_o(pba),
       .wr_valid_o(mx_valid), .wr_ready_i(wr_ready[NumWr]), .wr_hdr_o(mx_hdr), .wr_data_o(mx_data), .sent_o(c_msix)
   );
-  rnic_dma_wr #(.DataW(DataW), .NumWr(NumWr + 1)) u_wr (
+  rnic_dma_wr #(.DataW(DataW), .NumWr(NumWr + 1), .Patient({1'b1, PatientWr})) u_wr (
       .clk_i, .rst_i, .mps_i(mps),
       .wr_valid_i({mx_valid, wr_valid_i}), .wr_ready_o(wr_ready), .wr_hdr_i({mx_hdr, wr_hdr_i}), .wr_data_i({mx_data, wr_data_i}),
       .wr_last_i({1'b1, wr_last_i}), .pending_o(wr_pending), .sent_o(wr_sent),

@@ -8,7 +8,8 @@
 // len beside every beat, beats full but the last, lanes above the last byte are undefined. done_o is high once per
 // packet: in the cycle in which its last beat is accepted by the write client (so what is handed over from the next one on is
 // later on the link) or thrown away; the first piece of the next packet may be taken in it. Throughput: a full beat a cycle also
-// across pieces that are multiples of a beat; a piece that ends inside a beat costs one short beat, the next packet one cycle.
+// across pieces that are multiples of a beat, and packets that are, when the next one's piece waits; a piece that ends inside a beat
+// costs one short beat, a packet that does one cycle more.
 // Latency: 2 cycles.
 module rnic_scatter
   import rnic_pkg::*;
@@ -40,12 +41,15 @@ module rnic_scatter
 );
   localparam int unsigned Bytes = DataW / 8;
   localparam int unsigned CntW = $clog2(Bytes + 1);
+  localparam int unsigned LaneW = $clog2(Bytes);
 
   logic        piece_q, piece_last_q;        // a piece is being written
   dma_wr_hdr_t hdr_q;
   pay_len_t    left_q;                       // bytes of the piece not yet written
   logic        drop_q;                       // the rest of the packet is being thrown away
   logic        all_in_q;                     // the packet's last beat is in the gearbox
+  logic [LaneW-1:0] odd_q;                   // bytes of the packet's pieces so far, beyond whole beats
+  logic        early;                        // the next packet's first beat may come in while the last one leaves
 
   logic            gb_in_valid, gb_in_ready, gb_take, gb_clear;
   logic [CntW-1:0] gb_avail, need;
@@ -66,11 +70,16 @@ module rnic_scatter
   assign gb_take     = wr_fire;
   assign piece_end   = wr_fire && wr_last_o;
 
-  assign gb_in_valid = pay_valid_i && piece_q && !all_in_q;
-  assign pay_ready_o = drop_q ? !all_in_q : (piece_q && !all_in_q && gb_in_ready);
+`ifdef RNIC_CUT_SCATTER_EARLY
+  assign early       = 1'b0;
+`else
+  assign early       = piece_end && piece_last_q && odd_q == '0 && cmd_valid_i;
+`endif
+  assign gb_in_valid = pay_valid_i && piece_q && (!all_in_q || early);
+  assign pay_ready_o = drop_q ? !all_in_q : (piece_q && (!all_in_q || early) && gb_in_ready);
   assign drop_end    = drop_q && (all_in_q || (pay_valid_i && pay_last_i));
   assign packet_end  = (piece_end && piece_last_q) || drop_end;
-  assign gb_clear    = packet_end;
+  assign gb_clear    = packet_end && !early;   // else nothing of the packet is left
 
   assign cmd_ready_o     = !drop_q && (!piece_q || piece_end);
   assign discard_ready_o = !drop_q && !piece_q;
@@ -84,6 +93,7 @@ module rnic_scatter
     end else if (wr_fire) begin
       left_q <= left_q - pay_len_t'(need);
     end
+    odd_q <= ((rst_i || packet_end) ? '0 : odd_q) + ((cmd_valid_i && cmd_ready_o) ? LaneW'(cmd_len_i) : '0);
     if (rst_i) begin
       piece_q  <= 1'b0;
       drop_q   <= 1'b0;
@@ -93,7 +103,7 @@ module rnic_scatter
       else if (piece_end) piece_q <= 1'b0;
       if (drop_end) drop_q <= 1'b0;
       else if (discard_valid_i && discard_ready_o) drop_q <= 1'b1;
-      if (packet_end) all_in_q <= 1'b0;
+      if (packet_end) all_in_q <= early && pay_valid_i && pay_ready_o && pay_last_i;
       else if (pay_valid_i && pay_ready_o && pay_last_i) all_in_q <= 1'b1;
     end
   end
@@ -105,6 +115,7 @@ module rnic_scatter
         a_piece_length : assert (cmd_len_i != '0 && cmd_len_i <= pay_len_t'(4096));
       // Pieces cover the whole payload: at the end of the last one nothing of the packet is still outside.
       if (piece_end && piece_last_q) a_payload_taken : assert (all_in_q);
+      if (early) a_nothing_left : assert (gb_avail == need);
     end
   end
 endmodule

@@ -887,7 +887,9 @@ impl HostBench {
             Some(Fault::ByteCount(n)) => parts[n.min(last)].byte_count ^= 4,
             Some(Fault::LowerAddress(n)) => parts[n.min(last)].lower_addr ^= 0x40,
             Some(Fault::TooLong(n)) => {
-                let p = &mut parts[n.min(last)];
+                // A part that is longer by all that is left would be a correct completion of other data.
+                let all = n + 1 == last && parts[last].dw_len == 1;
+                let p = &mut parts[if all { last } else { n.min(last) }];
                 p.dw_len += 1;
                 p.data.extend([0x55; 4]);
                 p.beats = p.data.len().div_ceil(beat);

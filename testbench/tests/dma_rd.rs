@@ -88,6 +88,38 @@ fn random_reads_give_every_byte_in_order() {
 }
 
 #[test]
+fn commands_are_fetched_when_the_payload_leaves_room_but_not_for_ever() {
+    for width in WIDTHS {
+        let mut bench = HostBench::new(width, 1);
+        let asked = bench.dut.cycles();
+        bench.read(0, BASE, 256);
+        bench.run(1000);
+        assert!(bench.done[0].accepted - asked < 4, "{width} bits");
+        bench.done.clear();
+        let wait = 65_536 / u64::from(width);
+        let reads = 5 * wait as usize * bench.beat / 4096;
+        for i in 0..reads {
+            bench.read(4, BASE + 4096 * (i as u64 % 8), 4096);
+        }
+        bench.cycles(20);
+        let mut before = bench.dut.cycles();
+        for _ in 0..3 {
+            bench.read(0, BASE, 256);
+        }
+        bench.run(50_000);
+        check_bytes(&bench);
+        for d in bench.done.iter().filter(|d| d.client == 0) {
+            let waited = d.accepted - before;
+            let most = wait + 2 * (4096 / bench.beat) as u64 + 40;
+            assert!((wait - 2..most).contains(&waited), "{width} bits: {waited} cycles");
+            before = d.accepted;
+        }
+        // The last one came while the others were not through.
+        assert_eq!(bench.done.last().map(|d| d.client), Some(4));
+    }
+}
+
+#[test]
 fn every_alignment_and_short_length_is_read() {
     for width in WIDTHS {
         let mut bench = HostBench::new(width, 3);

@@ -68,6 +68,24 @@ fn a_packet_is_judged_while_the_payload_of_the_one_before_moves() {
 }
 
 #[test]
+fn packets_that_wait_are_written_without_a_pause_between_them() {
+    for width in WIDTHS {
+        let mut b = responder(width);
+        let data: Vec<u8> = (0..16 * PACKET).map(|i| ((i * 5) >> 2) as u8).collect();
+        let packets = b.write_packets(QP, b.qps[usize::from(QP)].rq_psn, DATA, KEY, &data, None);
+        // They are all in the buffer when the first one may go.
+        b.stall_writes = true;
+        b.receive(packets);
+        b.run(400);
+        b.stall_writes = false;
+        b.settle();
+        assert_eq!(b.bytes_at(DATA, data.len()), data);
+        let gaps = gaps(&writes(&b));
+        assert_eq!(gaps, [(PACKET / (width / 8)) as u64; 15], "{width} bits");
+    }
+}
+
+#[test]
 fn short_packets_of_one_qp_do_not_read_it_again() {
     let mut b = responder(512);
     b.change(QP, |qp| qp.mtu = 1);
