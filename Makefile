@@ -9,7 +9,7 @@ TOOLS := .tools/tools.stamp
 NEXTEST := .tools/nextest.stamp
 MDBOOK := .tools/mdbook.stamp
 
-.PHONY: help setup demo test lint fmt bench cuts synth waves gen drawings book formal soak soak-merge scale clean distclean
+.PHONY: help setup demo test lint fmt bench cuts synth waves gen drawings replay book formal soak soak-merge scale clean distclean
 
 help: ## list the targets
 	@echo "OpenRNIC: make <target>"
@@ -72,6 +72,9 @@ soak-merge: $(TOOLS) ## the results of all shards together
 
 scale: $(TOOLS) ## a million lives of queue pairs on a table of 16,384: no leak, an even pace; SEED=n
 	$(SOAK) --scale $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+replay: $(TOOLS) ## play the captures of Linux with the RTL as an end, write the book's table of it (docs/src/gen/replay.md)
+	cargo run --release -q -p openrnic -- replay --complete --book docs/src/gen/replay.md $(ARGS) testbench/data/pcaps/*.pcap
 
 synth: $(TOOLS) ## LUT4, FF and block RAM of each block on the ECP5, out/synth/report.json
 	.tools/venv/bin/python scripts/synth.py $(ARGS)

@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use openrnic::{Failure, RunOptions, Scenario, report};
+use openrnic::{Failure, RunOptions, Scenario, replay, report};
 use openrnic_sim::model::DATA_WIDTHS;
 
 /// Runs scenarios on simulated RNICs and shows what they are.
@@ -44,6 +45,40 @@ enum Command {
         /// The scenarios.
         #[arg(required = true)]
         scenarios: Vec<PathBuf>,
+    },
+    /// Play recorded conversations (pcap, pcapng) with the RTL as one of their ends, and compare every field of every
+    /// frame. Exit code 1: something differs that the list of reasons does not hold; 2: a file cannot be read.
+    Replay {
+        /// The captures.
+        #[arg(required = true)]
+        captures: Vec<PathBuf>,
+        /// Give the RTL's queue pair the recorded number.
+        #[arg(long)]
+        verbatim: bool,
+        /// Tell every frame, not only those that differ.
+        #[arg(short, long)]
+        verbose: bool,
+        /// A list of allowed differences to use instead of the project's own (TOML).
+        #[arg(long, value_name = "FILE")]
+        list: Option<PathBuf>,
+        /// These are all captures that the list is about: an entry that none of them needs is an error.
+        #[arg(long)]
+        complete: bool,
+        /// Write the page of the book.
+        #[arg(long, value_name = "FILE")]
+        book: Option<PathBuf>,
+        /// Write a capture of what the RTL does (of the last conversation).
+        #[arg(long, value_name = "FILE")]
+        pcap: Option<PathBuf>,
+        /// Write a trace (FST) of the last conversation; slow.
+        #[arg(long, value_name = "FILE")]
+        wave: Option<PathBuf>,
+        /// Width of the data path in bits.
+        #[arg(long, default_value = "64", value_parser = width)]
+        data_width: usize,
+        /// Seed of the simulation.
+        #[arg(long, env = "OPENRNIC_SEED", default_value_t = 1)]
+        seed: u64,
     },
     /// Bring up a simulated device and show what it is.
     Devinfo {
@@ -83,6 +118,37 @@ fn main() -> ExitCode {
             verbose,
         ),
         Command::Check { scenarios } => check(&scenarios),
+        Command::Replay {
+            captures,
+            verbatim,
+            verbose,
+            list,
+            complete,
+            book,
+            pcap,
+            wave,
+            data_width,
+            seed,
+        } => {
+            let options = replay::Options {
+                bed: replay::BedParams {
+                    data_width,
+                    seed,
+                    pcap,
+                    wave,
+                    defines: Vec::new(),
+                },
+                verbatim,
+            };
+            match replayed(&captures, &options, list.as_deref(), complete, book.as_deref(), verbose) {
+                Ok(true) => ExitCode::SUCCESS,
+                Ok(false) => ExitCode::from(1),
+                Err(e) => {
+                    eprintln!("error: {e:#}");
+                    ExitCode::from(2)
+                }
+            }
+        }
         Command::Devinfo { data_width, verbose } => match devinfo(data_width, verbose) {
             Ok(()) => ExitCode::SUCCESS,
             Err(e) => {
@@ -91,6 +157,46 @@ fn main() -> ExitCode {
             }
         },
     }
+}
+
+/// Whether all captures agree with the RTL but for what the list allows.
+fn replayed(
+    captures: &[PathBuf],
+    options: &replay::Options,
+    list: Option<&Path>,
+    complete: bool,
+    book: Option<&Path>,
+    verbose: bool,
+) -> anyhow::Result<bool> {
+    let mut list = match list {
+        Some(file) => {
+            let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+            replay::List::parse(&text).with_context(|| file.display().to_string())?
+        }
+        None => replay::List::standard()?,
+    };
+    let mut all = Vec::new();
+    for capture in captures {
+        let r = replay::file(capture, options, &mut list)?;
+        for t in &r.transcripts {
+            if verbose || t.differences.iter().any(|d| d.reason.is_none()) {
+                println!("{}", replay::report::transcript(t, verbose));
+            }
+        }
+        println!("{}", replay::report::verdict(&r));
+        all.push(r);
+    }
+    let names: Vec<String> = all.iter().map(|r| r.name.clone()).collect();
+    let unused = list.unused(&names, complete);
+    for entry in &unused {
+        println!("not needed: {} of {}: {}", entry.field, entry.capture, entry.reason);
+    }
+    if let Some(file) = book {
+        std::fs::write(file, replay::report::page(&all, &list)).with_context(|| file.display().to_string())?;
+    }
+    let open: usize = all.iter().map(|r| r.unexplained().count()).sum();
+    println!("{} captures, {open} differences without a reason", all.len());
+    Ok(all.iter().all(replay::Replayed::agrees) && unused.is_empty())
 }
 
 fn check(files: &[PathBuf]) -> ExitCode {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The captures of Linux in `testbench/data/pcaps`.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
+
+use pcap_file::DataLink;
+use pcap_file::pcap::PcapReader;
+use pcap_file::pcapng::{Block, PcapNgReader};
 
 /// Why a capture cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +41,10 @@ pub fn files() -> Result<Vec<PathBuf>, CaptureError> {
     Ok(files)
 }
 
-/// The frames of a capture, in order.
+/// The first bytes of a pcapng file.
+const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+/// The frames of a capture (pcap or pcapng), in order.
 ///
 /// # Errors
 /// When the file is none, or a frame was not captured whole.
@@ -47,15 +53,31 @@ pub fn frames(path: &Path) -> Result<Vec<Vec<u8>>, CaptureError> {
         path: path.to_owned(),
         why,
     };
-    let file = File::open(path).map_err(|e| fail(e.to_string()))?;
-    let mut reader = pcap_file::pcap::PcapReader::new(file).map_err(|e| fail(e.to_string()))?;
+    let file = std::fs::read(path).map_err(|e| fail(e.to_string()))?;
     let mut frames = Vec::new();
-    while let Some(packet) = reader.next_packet() {
-        let packet = packet.map_err(|e| fail(e.to_string()))?;
-        if packet.data.len() != packet.orig_len as usize {
-            return Err(fail(format!("frame {} is not whole", frames.len())));
+    let mut take = |data: &[u8], length: u32| {
+        if data.len() != length as usize {
+            return Err(fail(format!("frame {} is not whole", frames.len() + 1)));
         }
-        frames.push(packet.data.into_owned());
+        frames.push(data.to_vec());
+        Ok(())
+    };
+    if file.starts_with(&PCAPNG) {
+        let mut reader = PcapNgReader::new(&file[..]).map_err(|e| fail(e.to_string()))?;
+        while let Some(block) = reader.next_block() {
+            if let Block::EnhancedPacket(packet) = block.map_err(|e| fail(e.to_string()))? {
+                take(&packet.data, packet.original_len)?;
+            }
+        }
+    } else {
+        let mut reader = PcapReader::new(&file[..]).map_err(|e| fail(e.to_string()))?;
+        if reader.header().datalink != DataLink::ETHERNET {
+            return Err(fail(format!("link type {:?}, not Ethernet", reader.header().datalink)));
+        }
+        while let Some(packet) = reader.next_packet() {
+            let packet = packet.map_err(|e| fail(e.to_string()))?;
+            take(&packet.data, packet.orig_len)?;
+        }
     }
     Ok(frames)
 }
