@@ -102,7 +102,7 @@ module rnic_dma_wr
   // next message follows without a pause.
   logic [DataW-1:0] gb_in, gb_data;
 `ifdef RNIC_CUT_DMA_WR_AHEAD
-  localparam int unsigned Ahead = 2;
+  localparam int unsigned Ahead = 1;
 `else
   localparam int unsigned Ahead = 4;
 `endif
