@@ -66,6 +66,7 @@ rtl/recv/rnic_read_engine.sv
 rtl/recv/rnic_recv.sv
 rtl/recv/rnic_resp_check.sv
 rtl/recv/rnic_resp_out.sv
+rtl/recv/rnic_resp_atomic.sv
 rtl/recv/rnic_resp_place.sv
 rtl/recv/rnic_resp_tx.sv
 rtl/recv/rnic_responder.sv

@@ -238,6 +238,9 @@ pub struct PostError {
     pub kind: PostErrorKind,
 }
 
+/// Bytes that an atomic works on.
+pub(crate) const ATOMIC_BYTES: u64 = 8;
+
 /// Why a work request was not posted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PostErrorKind {
@@ -262,6 +265,14 @@ pub enum PostErrorKind {
         given: usize,
         /// Bytes that a WQE of this queue holds.
         max: usize,
+    },
+    /// An atomic without exactly one SGE of 8 bytes or more for its result, or with inline data (EINVAL).
+    #[error("an atomic needs one SGE of {ATOMIC_BYTES} bytes for its result, it has {sges} of {bytes} bytes together")]
+    AtomicResult {
+        /// SGEs of the request.
+        sges: usize,
+        /// Their bytes.
+        bytes: u64,
     },
     /// The device or the QP type does not know the operation (EINVAL).
     #[error("the device does not support {opcode} on a QP of this type")]

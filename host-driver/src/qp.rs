@@ -13,7 +13,7 @@ use crate::bus::{Bus, DmaBuf};
 use crate::cmd::CmdResult;
 use crate::cq::CompletionQueue;
 use crate::device::{Core, Device, lock};
-use crate::error::{Doing, Error, PostError, PostErrorKind, Result};
+use crate::error::{ATOMIC_BYTES, Doing, Error, PostError, PostErrorKind, Result};
 use crate::pd::ProtectionDomain;
 use crate::ring::WorkQueue;
 use crate::types::{Cqn, Qpn, Srqn, XrcdHandle};
@@ -1053,7 +1053,9 @@ impl QpSw {
         if matches!(self.state, QpState::Reset | QpState::Init | QpState::Rtr) {
             return Err(PostErrorKind::BadState { state: self.state });
         }
-        use WqeOpcode::{RdmaWrite, RdmaWriteWithImm, Send, SendWithImm, SendWithInv};
+        use WqeOpcode::{
+            AtomicCmpAndSwp, AtomicFetchAndAdd, RdmaWrite, RdmaWriteWithImm, Send, SendWithImm, SendWithInv,
+        };
         let fits_type = match self.qp_type {
             QpType::Rc | QpType::XrcIni | QpType::Dci => true,
             QpType::Uc => matches!(
@@ -1077,6 +1079,15 @@ impl QpSw {
                 given: wr.sges.len(),
                 max: self.cap.max_send_sge as usize,
             });
+        }
+        if matches!(wr.opcode, AtomicCmpAndSwp | AtomicFetchAndAdd) {
+            let bytes = wr.sges.iter().map(|s| u64::from(s.length)).sum();
+            if wr.sges.len() != 1 || bytes < ATOMIC_BYTES || wr.inline_data.is_some() {
+                return Err(PostErrorKind::AtomicResult {
+                    sges: wr.sges.len(),
+                    bytes,
+                });
+            }
         }
         if self.sq.is_full() {
             return Err(PostErrorKind::Full {

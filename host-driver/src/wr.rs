@@ -84,6 +84,35 @@ impl SendWr {
         }
     }
 
+    /// Atomic compare and swap (IBV_WR_ATOMIC_CMP_AND_SWP): the 8 bytes at `remote_addr`, which must be a multiple of 8, become
+    /// `swap` if they are `compare`. `result`, 8 bytes or more, receives what they were before. All are numbers in host order.
+    pub fn compare_and_swap(wr_id: u64, result: Sge, remote_addr: Iova, rkey: RKey, compare: u64, swap: u64) -> Self {
+        Self {
+            remote_addr,
+            rkey,
+            atomic: (compare, swap),
+            ..Self::new(wr_id, WqeOpcode::AtomicCmpAndSwp, vec![result])
+        }
+    }
+
+    /// Atomic fetch and add (IBV_WR_ATOMIC_FETCH_AND_ADD): `add` is added, modulo 2^64; all else as with
+    /// [`compare_and_swap`](Self::compare_and_swap).
+    pub fn fetch_and_add(wr_id: u64, result: Sge, remote_addr: Iova, rkey: RKey, add: u64) -> Self {
+        Self {
+            remote_addr,
+            rkey,
+            atomic: (0, add),
+            ..Self::new(wr_id, WqeOpcode::AtomicFetchAndAdd, vec![result])
+        }
+    }
+
+    /// The same after all READs and atomics before it (IBV_SEND_FENCE).
+    #[must_use]
+    pub fn fenced(mut self) -> Self {
+        self.fence = true;
+        self
+    }
+
     /// The same with an immediate: SEND and WRITE become SEND_WITH_IMM and WRITE_WITH_IMM.
     #[must_use]
     pub fn with_imm(mut self, imm: u32) -> Self {

@@ -600,7 +600,7 @@ impl<'a> Names<'a> {
                     s,
                     "fails",
                     &p.fails,
-                    &["full", "state", "sges", "opcode", "inline", "data_path"],
+                    &["full", "state", "sges", "opcode", "inline", "atomic", "data_path"],
                 )?;
             }
             What::PostRecv(p) => {

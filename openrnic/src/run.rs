@@ -882,6 +882,7 @@ impl<'a> Run<'a> {
                 wr.solicited = p.solicited;
                 wr.fence = p.fence;
                 wr.imm = p.imm;
+                wr.atomic = (p.compare.unwrap_or(0), p.swap_add.unwrap_or(0));
                 wr.remote_addr = addr;
                 wr.rkey = p.rkey.map_or(rkey, RKey);
                 list.push(wr);
@@ -1259,6 +1260,7 @@ pub(crate) fn expect_post(outcome: openrnic_driver::Result<()>, wanted: Option<&
                 PostErrorKind::Full { .. } => "full",
                 PostErrorKind::TooManySges { .. } => "sges",
                 PostErrorKind::InlineTooLong { .. } => "inline",
+                PostErrorKind::AtomicResult { .. } => "atomic",
                 PostErrorKind::UnsupportedOpcode { .. } => "opcode",
                 PostErrorKind::BadState { .. } => "state",
                 PostErrorKind::NoDataPath { .. } => "data_path",

@@ -567,7 +567,7 @@ table! {
         /// Path MTU; by default 1024.
         #[serde(default)]
         path_mtu: Option<MtuBytes>,
-        /// READs outstanding; by default 4.
+        /// READs and atomics outstanding; by default 4.
         #[serde(default)]
         rd_atomic: Option<u8>,
         /// First PSN of the first pair's both sides; by default drawn from the seed.
@@ -658,19 +658,25 @@ table! {
         /// Immediate.
         #[serde(default)]
         imm: u32,
+        /// Atomics: what the memory is compared with.
+        #[serde(default)]
+        compare: Option<u64>,
+        /// Atomics: what is swapped in or added.
+        #[serde(default)]
+        swap_add: Option<u64>,
         /// Without a completion of its own.
         #[serde(default)]
         unsignaled: bool,
         /// Solicited event.
         #[serde(default)]
         solicited: bool,
-        /// Wait for earlier READs.
+        /// Wait for earlier READs and atomics.
         #[serde(default)]
         fence: bool,
         /// How many of them; by default 1.
         #[serde(default)]
         count: Option<Spanned<u32>>,
-        /// The post must fail: `"full"`, `"state"`, `"sges"`, `"opcode"`, `"inline"` or `"data_path"`.
+        /// The post must fail: `"full"`, `"state"`, `"sges"`, `"opcode"`, `"inline"`, `"atomic"` or `"data_path"`.
         #[serde(default)]
         fails: Option<Spanned<String>>,
     }

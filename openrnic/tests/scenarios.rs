@@ -60,7 +60,8 @@ scenarios!(
     reset,
     slow_host,
     one_install,
-    srq
+    srq,
+    atomics
 );
 
 /// The widths between take the same paths as their neighbours: the broadest scenarios show that they work.

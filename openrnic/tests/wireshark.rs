@@ -77,3 +77,61 @@ fn the_quickstart_capture_is_whole_in_wireshark() {
     }
     std::fs::remove_dir_all(&dir).unwrap();
 }
+
+/// Fields that tshark reads out of the atomics' own headers, in the order of the frames.
+#[test]
+fn atomics_are_dissected_with_their_operands_and_results() {
+    let dir = std::env::temp_dir().join(format!("openrnic-wireshark-atomics-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let capture = dir.join("atomics.pcapng");
+    let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/atomics.toml");
+    let run = Command::new(env!("CARGO_BIN_EXE_openrnic"))
+        .arg("run")
+        .arg(&scenario)
+        .arg("--pcap")
+        .arg(&capture)
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert_eq!(tshark(&capture, &["-Y", "_ws.malformed || !infiniband"]), "");
+    // Operands of the two swaps, and what the memory held.
+    let number = |field: &str| {
+        field
+            .trim()
+            .strip_prefix("0x")
+            .map_or_else(|| field.trim().parse().unwrap(), |hex| u64::from_str_radix(hex, 16).unwrap())
+    };
+    let swaps = tshark(
+        &capture,
+        &[
+            "-Y",
+            "infiniband.bth.opcode == 0x13",
+            "-T",
+            "fields",
+            "-e",
+            "infiniband.atomiceth.swapdt",
+            "-e",
+            "infiniband.atomiceth.cmpdt",
+        ],
+    );
+    let swaps: Vec<Vec<u64>> = swaps.lines().map(|l| l.split('\t').map(number).collect()).collect();
+    assert_eq!(swaps[..2], [[0x1122_3344_5566_7788, 30], [1, 30]]);
+    let results = tshark(
+        &capture,
+        &[
+            "-Y",
+            "infiniband.bth.opcode == 0x12",
+            "-T",
+            "fields",
+            "-e",
+            "infiniband.atomicacketh.origremdt",
+        ],
+    );
+    let results: Vec<u64> = results.lines().map(number).collect();
+    let mut sums = results[..6].to_vec();
+    sums.sort_unstable();
+    assert_eq!(sums, [0, 5, 10, 15, 20, 25]);
+    // The result that was lost was captured where it was sent; the next one repeats it.
+    assert_eq!(results[6..], [30, 0x1122_3344_5566_7788, 0, 1, 1]);
+    std::fs::remove_dir_all(&dir).unwrap();
+}

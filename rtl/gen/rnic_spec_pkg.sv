@@ -318,7 +318,7 @@ package rnic_spec_pkg;
     COUNTER_ID_RX_GHOST_RESPONSES = 7'h18,  // responses that nothing waits for
     COUNTER_ID_TX_REQUESTS = 7'h19,
     COUNTER_ID_TX_ACKS = 7'h1a,
-    COUNTER_ID_TX_READ_RESPONSES = 7'h1b,
+    COUNTER_ID_TX_READ_RESPONSES = 7'h1b,  // packets of READ responses, and responses of atomics
     COUNTER_ID_TX_RNR_NAKS = 7'h1c,
     COUNTER_ID_TX_NAK_PSN_SEQ = 7'h1d,
     COUNTER_ID_TX_NAK_INV_REQ = 7'h1e,

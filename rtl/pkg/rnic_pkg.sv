@@ -176,12 +176,14 @@ package rnic_pkg;
     logic        ack_req;
     psn_t        psn;
     pay_len_t    payload_len;
-    logic [63:0] va;               // RETH
-    logic [31:0] rkey;             // RETH; IETH
+    logic [63:0] va;               // RETH, AtomicETH
+    logic [31:0] rkey;             // RETH, AtomicETH; IETH
     logic [31:0] dma_len;          // RETH
     logic [7:0]  syndrome;         // AETH
     logic [23:0] msn;              // AETH
     logic [31:0] imm;              // ImmDt, first byte on the wire in bits 7:0 (as in sq_wqe_t)
+    logic [63:0] swap_add;         // AtomicETH; AtomicAckETH
+    logic [63:0] compare;          // AtomicETH
   } tx_job_t;
 
   // One piece of a packet's payload to be gathered by rnic_tx_payload.

@@ -8,11 +8,20 @@ package rnic_send_pkg;
   typedef logic [5:0]  line_idx_t;  // line of the WQE cache
   typedef logic [35:0] tick_t;      // 1.024 us
 
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     KIND_SEND,
     KIND_WRITE,
-    KIND_READ
+    KIND_READ,
+    KIND_CMP_SWAP,
+    KIND_FETCH_ADD
   } kind_e;
+  // A request whose response brings data: its number is limited, a fence waits for it, its response is the acknowledge.
+  function automatic logic has_response(kind_e k);
+    return k inside {KIND_READ, KIND_CMP_SWAP, KIND_FETCH_ADD};
+  endfunction
+  function automatic logic is_atomic(kind_e k);
+    return k inside {KIND_CMP_SWAP, KIND_FETCH_ADD};
+  endfunction
 
   // In-flight record: a message with PSNs that has not completed.
   typedef struct packed {
@@ -24,7 +33,7 @@ package rnic_send_pkg;
     logic        signaled;
   } rec_t;
 
-  // What the next packet of the oldest READ's responses may be.
+  // What the next packet of the oldest READ's (or atomic's) responses may be.
   typedef enum logic [1:0] {
     RD_FIRST,   // FIRST or ONLY
     RD_MORE,    // MIDDLE or LAST
@@ -49,7 +58,7 @@ package rnic_send_pkg;
     rec_idx_t    head;        // list of records
     rec_idx_t    tail;
     logic [7:0]  count;
-    logic [4:0]  rd_cnt;      // READs sent and not answered
+    logic [4:0]  rd_cnt;      // READs and atomics sent and not answered
     rec_idx_t    rd_rec;      // the oldest of them
     psn_t        rd_psn;      // PSN of the response that it waits for
     rd_phase_e   rd_phase;
@@ -85,7 +94,9 @@ package rnic_send_pkg;
   // What a WQE and the section make of the next packet.
   typedef struct packed {
     logic        bad;         // malformed, or nothing that the QP can do
-    logic        is_read;
+    logic        is_read;     // READ or atomic
+    logic        is_atomic;
+    logic        is_cmp;      // with a compare operand
     logic        fresh;       // first packet of a message that has no record
     logic        first;
     logic        sent_before; // its PSN was used

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // READ engine: answers the READs that the responder has accepted, one response packet per visit, QPs in turn. The only
-// writer of the progress sections.
+// writer of the progress sections. Results of atomics, which the responder has executed, are sent in their turn among them.
 // Contract: push_i writes a slot (never refused: the responder looks at the progress first) and wakes the QP. A visit looks
 // up the key for its own part, hands over job and piece, and commits; empty_valid_o tells that no slot of a QP is left, after all
 // its jobs were handed over. The progress at look_idx_i stands one cycle later. A key that has gone replaces the response
@@ -37,6 +37,7 @@ module rnic_read_engine
     input  epoch_t       push_epoch_i,
     input  logic [PtrW:0] push_ptr_i,              // count of pushes before this one
     input  logic         push_dup_i,
+    input  logic         push_atomic_i,            // push_va_i is the result of an atomic
     input  psn_t         push_psn_i,
     input  logic [63:0]  push_va_i,
     input  logic [31:0]  push_rkey_i,
@@ -73,7 +74,7 @@ module rnic_read_engine
   typedef struct packed {
     epoch_t      epoch;
     logic        halted;
-    logic [PtrW:0] pop;        // READs answered
+    logic [PtrW:0] pop;        // READs and atomics answered
     logic [PtrW:0] new_done;   // of these, the ones that were no duplicates
     logic [31:0] done;         // bytes of the oldest READ handed over
     logic [23:0] msn;          // of the READ begun last
@@ -84,6 +85,7 @@ module rnic_read_engine
   } head_t;
   typedef struct packed {
     logic        dup;
+    logic        atomic;
     psn_t        psn;
     logic [63:0] va;
     logic [31:0] rkey;
@@ -143,7 +145,7 @@ module rnic_read_engine
       .clk_i, .we_i(push_i), .waddr_i(push_idx_i[QpIdxW-1:0]), .wdata_i({push_epoch_i, push_ptr_i + (PtrW + 1)'(1)}),
       .re_i(state_q == StLoad), .raddr_i(idx), .rdata_o(head)
   );
-  assign slot_in = '{dup: push_dup_i, psn: push_psn_i, va: push_va_i, rkey: push_rkey_i, len: push_len_i, msn: push_msn_i};
+  assign slot_in = '{dup: push_dup_i, atomic: push_atomic_i, psn: push_psn_i, va: push_va_i, rkey: push_rkey_i, len: push_len_i, msn: push_msn_i};
   rnic_ram #(.Width($bits(slot_t)), .Depth(1 << (QpIdxW + PtrW))) u_slots (
       .clk_i, .we_i(push_i), .waddr_i({push_idx_i[QpIdxW-1:0], push_ptr_i[PtrW-1:0]}), .wdata_i(slot_in),
       .re_i(state_q == StSlot), .raddr_i({idx, s_q.pop[PtrW-1:0]}), .rdata_o(slot)
@@ -222,6 +224,8 @@ module rnic_read_engine
     job_o.payload_len = part_q;
     if (first_q) job_o.opcode = last_q ? OPC_RC_READ_RESP_ONLY : OPC_RC_READ_RESP_FIRST;
     else job_o.opcode = last_q ? OPC_RC_READ_RESP_LAST : OPC_RC_READ_RESP_MIDDLE;
+    if (slot.atomic) job_o.opcode = OPC_RC_ATOMIC_ACK;
+    job_o.swap_add    = slot.va;
     if (state_q == StNak) begin
       job_o.opcode      = OPC_RC_ACKNOWLEDGE;
       job_o.payload_len = '0;

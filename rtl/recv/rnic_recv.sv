@@ -12,13 +12,14 @@
 //
 // Errors (the receive WQE in use reports them; an event does when there is none). The QP is silent from the commit
 // on; the NAK leaves after the READ responses before it, and ERR is asked for when it was handed over:
-//   opcode sequence, operation not built, length, DMALen, access flags, too many READs   0x61  REM_INV_REQ_ERR or QP_REQ_ERR
+//   opcode sequence, operation not built, length, DMALen, access flags, alignment,
+//   too many READs and atomics                                                            0x61  REM_INV_REQ_ERR or QP_REQ_ERR
 //   receive too short                                                                      0x61  LOC_LEN_ERR
 //   remote key (CQE when a WRITE with immediate has its receive WQE)                       0x62  LOC_ACCESS_ERR or QP_ACCESS_ERR
 //   local key of a receive                                                                 0x63  LOC_PROT_ERR
 //   receive WQE malformed or not readable                                                  0x63  LOC_QP_OP_ERR
 //   WQE of a shared receive queue not readable                                             0x63  QP_FATAL; the WQE stays in the queue
-//   payload of a READ response not readable                                                0x63  QP_FATAL
+//   payload of a READ response, or memory of an atomic, not readable                       0x63  QP_FATAL
 module rnic_recv
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -74,7 +75,7 @@ module rnic_recv
   end
 
   logic resp_idle, read_idle, tx_busy;
-  logic rd_push, rd_push_dup, rd_halted, rd_empty_valid;
+  logic rd_push, rd_push_dup, rd_push_atomic, rd_halted, rd_empty_valid;
   qp_idx_t rd_idx;
   epoch_t rd_push_epoch, rd_epoch;
   logic [PtrW:0] rd_push_ptr, rd_pop, rd_new_done;
@@ -113,7 +114,7 @@ module rnic_recv
       .rq_kick_valid_i, .rq_prod_idx_o, .rq_prod_i, .rq_cons_we_o, .rq_cons_o,
       .srq_get_o(srq_get), .srq_idx_o(srq_get_idx), .srq_i(srq_head), .srq_take_o(srq_take), .srq_next_o(srq_next),
       .rx_desc_valid_i, .rx_desc_ready_o, .rx_desc_i, .rx_pay_valid_i, .rx_pay_ready_o, .rx_pay_data_i, .rx_pay_last_i,
-      .rd_push_o(rd_push), .rd_idx_o(rd_idx), .rd_push_epoch_o(rd_push_epoch), .rd_push_ptr_o(rd_push_ptr), .rd_push_dup_o(rd_push_dup),
+      .rd_push_o(rd_push), .rd_idx_o(rd_idx), .rd_push_epoch_o(rd_push_epoch), .rd_push_ptr_o(rd_push_ptr), .rd_push_dup_o(rd_push_dup), .rd_push_atomic_o(rd_push_atomic),
       .rd_push_psn_o(rd_push_psn), .rd_push_va_o(rd_push_va), .rd_push_rkey_o(rd_push_rkey), .rd_push_len_o(rd_push_len), .rd_push_msn_o(rd_push_msn),
       .rd_epoch_i(rd_epoch), .rd_halted_i(rd_halted), .rd_pop_i(rd_pop), .rd_new_done_i(rd_new_done),
       .rd_empty_valid_i(rd_empty_valid), .rd_empty_idx_i(rd_empty_idx),
@@ -131,7 +132,7 @@ module rnic_recv
       .hot_idx_o(hot_idx_o[1]), .hot_i(hot_i[1]),
       .cold_req_valid_o(cold_req_valid_o[1]), .cold_req_ready_i(cold_req_ready_i[1]), .cold_req_idx_o(cold_req_idx_o[1]),
       .cold_rsp_valid_i(cold_rsp_valid_i[1]), .cold_rsp_i,
-      .push_i(rd_push), .push_idx_i(rd_idx), .push_epoch_i(rd_push_epoch), .push_ptr_i(rd_push_ptr), .push_dup_i(rd_push_dup),
+      .push_i(rd_push), .push_idx_i(rd_idx), .push_epoch_i(rd_push_epoch), .push_ptr_i(rd_push_ptr), .push_dup_i(rd_push_dup), .push_atomic_i(rd_push_atomic),
       .push_psn_i(rd_push_psn), .push_va_i(rd_push_va), .push_rkey_i(rd_push_rkey), .push_len_i(rd_push_len), .push_msn_i(rd_push_msn),
       .look_idx_i(rd_idx), .look_epoch_o(rd_epoch), .look_halted_o(rd_halted), .look_pop_o(rd_pop), .look_new_done_o(rd_new_done),
       .empty_valid_o(rd_empty_valid), .empty_idx_o(rd_empty_idx),

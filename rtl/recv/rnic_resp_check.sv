@@ -2,7 +2,7 @@
 // Judges one request packet of the RC responder against its QP: what to do with it, before anything happens.
 // Contract: combinational; exactly one verdict is high. The order of the checks is the order of the text: silent drops
 // (number, type, state, addresses, P_Key), the PSN, then for the expected PSN sequence of opcodes, length, permission,
-// READ resources (NAK 0x61 each), and the receive queue (RNR NAK). Memory keys are judged later, by rnic_resp_place.
+// alignment of an atomic, READ and atomic resources (NAK 0x61 each), and the receive queue (RNR NAK). Memory keys are judged later, by rnic_resp_place.
 module rnic_resp_check
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -25,7 +25,7 @@ module rnic_resp_check
     input  logic [31:0]       msg_done_i,       // bytes of that message so far
     input  logic [31:0]       msg_len_i,        // DMALen of that WRITE
     // resources
-    input  logic [CountW-1:0] reads_i,          // READs accepted and not answered
+    input  logic [CountW-1:0] reads_i,          // READs and atomics accepted and not answered
     input  logic              read_full_i,      // no slot for one more, duplicates included
     input  logic              rq_avail_i,       // a receive WQE is there
     // verdict
@@ -35,6 +35,7 @@ module rnic_resp_check
     output logic              gap_o,            // PSN ahead of the expected one
     output logic              dup_ack_o,        // duplicate: acknowledge again
     output logic              dup_read_o,       // duplicate READ: execute again
+    output logic              dup_atomic_o,     // duplicate atomic: answer with the result it had
     output logic              nak_o,            // invalid request
     output logic              rnr_o,            // no receive WQE
     output logic              exec_o,
@@ -101,13 +102,13 @@ module rnic_resp_check
   assign psns_o  = (info.is_read_req && rounded != '0) ? rounded : 24'd1;
 
   // ---------------------------------------------------------------- the expected packet
-  logic starts, ends, seq_ok, known, size_ok, sum_ok, perm_ok, reads_ok, too_big;
+  logic starts, ends, seq_ok, known, size_ok, sum_ok, perm_ok, reads_ok, aligned, too_big;
   logic [31:0] rdma_len, rdma_left;
   assign starts    = info.first || info.only;
   assign ends      = info.last || info.only;
   assign seq_ok    = in_send_i ? (info.is_send && !starts) : in_write_i ? (info.is_write && !starts) : starts;
-  // Atomics and SEND with invalidate are not built.
-  assign known     = (info.is_send && !info.has_ieth) || info.is_write || info.is_read_req;
+  // SEND with invalidate is not built.
+  assign known     = (info.is_send && !info.has_ieth) || info.is_write || info.is_read_req || info.is_atomic_req;
   assign size_ok   = info.pay_full ? desc_i.payload_len == mtu
                    : info.pay_none ? desc_i.payload_len == '0
                    : desc_i.payload_len <= mtu && !(info.pay_min1 && desc_i.payload_len == '0);
@@ -115,9 +116,11 @@ module rnic_resp_check
   assign rdma_left = starts ? desc_i.dma_len : msg_len_i - msg_done_i;
   // What a WRITE brings adds up to its DMALen; a SEND ends at 2^31 bytes.
   assign sum_ok    = !info.is_write || (ends ? 32'(desc_i.payload_len) == rdma_left : 32'(desc_i.payload_len) <= rdma_left);
-  assign too_big   = info.is_send ? (!starts && msg_done_i >= MaxMsg) : rdma_len > MaxMsg;
-  assign perm_ok   = (!info.is_write || hot.access[ACCESS_REMOTE_WRITE-1]) && (!info.is_read_req || hot.access[ACCESS_REMOTE_READ-1]);
-  assign reads_ok  = !info.is_read_req || 8'(reads_i) < ctx_i.path.max_dest_rd_atomic;
+  assign too_big   = info.is_send ? (!starts && msg_done_i >= MaxMsg) : !info.is_atomic_req && rdma_len > MaxMsg;
+  assign perm_ok   = (!info.is_write || hot.access[ACCESS_REMOTE_WRITE-1]) && (!info.is_read_req || hot.access[ACCESS_REMOTE_READ-1])
+      && (!info.is_atomic_req || hot.access[ACCESS_REMOTE_ATOMIC-1]);
+  assign reads_ok  = !(info.is_read_req || info.is_atomic_req) || 8'(reads_i) < ctx_i.path.max_dest_rd_atomic;
+  assign aligned   = !info.is_atomic_req || desc_i.va[2:0] == '0;
 
   logic bad, needs_wqe, dup;
   always_comb begin
@@ -137,11 +140,14 @@ module rnic_resp_check
 `ifndef RNIC_CUT_RECV_RD_LIMIT
     bad = bad || !reads_ok;
 `endif
+`ifndef RNIC_CUT_ATOMIC_ALIGN
+    bad = bad || !aligned;
+`endif
   end
   assign needs_wqe = (info.is_send && starts) || (info.is_write && info.has_imm);
 
   always_comb begin
-    {ignore_o, gap_o, dup_ack_o, dup_read_o, nak_o, rnr_o, exec_o} = '0;
+    {ignore_o, gap_o, dup_ack_o, dup_read_o, dup_atomic_o, nak_o, rnr_o, exec_o} = '0;
     dup = 1'b0;
 `ifndef RNIC_CUT_RECV_PSN
     if (ahead > 0) begin
@@ -153,6 +159,11 @@ module rnic_resp_check
 `ifndef RNIC_CUT_RECV_DUP_READ
       else if (info.is_read_req && !read_full_i && perm_ok && !too_big && psns_o <= epsn_i - desc_i.psn) dup_read_o = dup;
 `endif
+`ifdef RNIC_CUT_ATOMIC_REPLAY
+      else if (info.is_atomic_req && !read_full_i) exec_o = dup;
+`else
+      else if (info.is_atomic_req && !read_full_i) dup_atomic_o = dup;
+`endif
       else ignore_o = dup;
     end else
 `endif
@@ -161,7 +172,7 @@ module rnic_resp_check
 `ifndef RNIC_CUT_RECV_RNR
       else if (needs_wqe && !rq_avail_i) rnr_o = 1'b1;
 `endif
-      else if (info.is_read_req && read_full_i) ignore_o = 1'b1;
+      else if ((info.is_read_req || info.is_atomic_req) && read_full_i) ignore_o = 1'b1;
       else exec_o = 1'b1;
     end
   end

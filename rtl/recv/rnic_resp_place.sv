@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places the payload of one accepted request: finds where it goes (receive WQE elements for a SEND, R_Key and address for a
-// WRITE), judges all of it, and only then writes the first byte. Also checks the key of a READ, and throws payload away.
+// WRITE), judges all of it, and only then writes the first byte. Also checks the key of a READ or an atomic, and throws payload away.
 // A WQE of a shared receive queue is read for a WRITE with immediate, too: its link is the queue's next head.
 // Contract: start_i with its fields, held until done_o (one cycle). status_o, vendor_err_o, next_o, unread_o and the new position are right
 // then. On any status but OK no byte of the packet is written. The payload itself may still be on its way then: pay_busy_o is high
@@ -33,7 +33,7 @@ module rnic_resp_place
     input  logic [4:0]   sge_i,
     input  logic [31:0]  sge_off_i,
     input  logic         inval_i,
-    // WRITE, READ: what to look up; not looked up when key_len is 0
+    // WRITE, READ, atomic: what to look up; not looked up when key_len is 0
     input  logic [31:0]  rkey_i,
     input  logic [63:0]  va_i,
     input  logic [31:0]  key_len_i,
@@ -45,6 +45,7 @@ module rnic_resp_place
     output logic         unread_o,          // the WQE could not be read: nothing is known of it
     output logic [4:0]   sge_o,
     output logic [31:0]  sge_off_o,
+    output logic [63:0]  key_addr_o,        // bus address that the key led to
     output logic         pay_busy_o,
     output logic         pay_end_o,
     // payload
@@ -228,6 +229,7 @@ module rnic_resp_place
       StKey: if (mr_req_ready_i) state_q <= StKeyAns;
       StKeyAns:
         if (mr_rsp_valid_i) begin
+          key_addr_o <= mr_rsp_i.addr;
           if (!key_ok) begin
             status_q <= is_send_i ? WC_STATUS_LOC_PROT_ERR : WC_STATUS_LOC_ACCESS_ERR;
             vendor_q <= 8'h10 | 8'(mr_rsp_i.err);

@@ -69,6 +69,7 @@ module rnic_responder
     output epoch_t       rd_push_epoch_o,
     output logic [PtrW:0] rd_push_ptr_o,           // count of pushes, this one not included
     output logic         rd_push_dup_o,
+    output logic         rd_push_atomic_o,         // rd_push_va_o is the result of an atomic
     output psn_t         rd_push_psn_o,
     output logic [63:0]  rd_push_va_o,
     output logic [31:0]  rd_push_rkey_o,
@@ -133,7 +134,9 @@ module rnic_responder
     logic [31:0] dma_len;
     logic        def_valid;    // a response waits for the READ responses before it
     logic [7:0]  def_synd;
-    logic [PtrW:0] rd_push;    // READs given to the READ engine
+    logic [PtrW-1:0] at_next;  // slot of the next atomic's result
+    logic        at_full;      // all slots hold results
+    logic [PtrW:0] rd_push;    // READs and atomics given to the READ engine
     logic [PtrW:0] rd_new;     // of these, the ones that were no duplicates
   } sec_t;
 
@@ -144,6 +147,7 @@ module rnic_responder
     StCold,    // waits for the context
     StCheck,   // verdict is being formed
     StPlace,   // payload is placed or thrown away
+    StAtomic,  // an atomic is executed, or its result looked up
     StCommit   // section is written, or all is dropped, once the hand-overs of the one before are done
   } state_e;
   state_e state_q, state_d;
@@ -242,7 +246,7 @@ module rnic_responder
 
   // ---------------------------------------------------------------- verdict
   typedef struct packed {
-    logic drop, ignore, gap, dup_ack, dup_read, nak, rnr, exec, dup;
+    logic drop, ignore, gap, dup_ack, dup_read, dup_atomic, nak, rnr, exec, dup;
     logic [23:0] psns;
   } verdict_t;
   verdict_t v, v_q;
@@ -256,7 +260,7 @@ module rnic_responder
       .halted_i(s.halted || rd_halted), .epsn_i(s.epsn), .in_send_i(s.in_send), .in_write_i(s.in_write),
       .msg_done_i(s.done), .msg_len_i(s.dma_len),
       .reads_i(rd_used_new), .read_full_i(rd_used[PtrW]), .rq_avail_i(use_srq ? srq_i.avail : prod != s.head),
-      .drop_o(v.drop), .drop_cnt_o(drop_cnt), .ignore_o(v.ignore), .gap_o(v.gap), .dup_ack_o(v.dup_ack), .dup_read_o(v.dup_read),
+      .drop_o(v.drop), .drop_cnt_o(drop_cnt), .ignore_o(v.ignore), .gap_o(v.gap), .dup_ack_o(v.dup_ack), .dup_read_o(v.dup_read), .dup_atomic_o(v.dup_atomic),
       .nak_o(v.nak), .rnr_o(v.rnr), .exec_o(v.exec), .dup_o(v.dup), .psns_o(v.psns)
   );
 
@@ -266,13 +270,18 @@ module rnic_responder
   logic [7:0] place_vendor;
   logic [4:0] place_sge;
   logic [31:0] place_off, key_len;
+  logic [63:0] key_addr;
+  logic in_atomic, place_rd, place_rsp_ready, place_wr, place_wr_last, at_rd, at_wr;
+  dma_rd_req_t place_rd_req, at_rd_req;
+  dma_wr_hdr_t place_wr_hdr, at_wr_hdr;
+  logic [DataW-1:0] place_wr_data, at_wr_data;
   wqe_idx_t place_next, next_q;
   assign starts = info.first || info.only;
   assign ends   = info.last || info.only;
   assign srq_new = use_srq && ((info.is_send && starts) || (info.is_write && info.has_imm));
   // The first packet of a WRITE and a READ are judged for the whole length, later packets of a WRITE each for its part:
   // the region may have gone meanwhile. No key and no address is looked at for length 0 (C9-88).
-  assign key_len = starts ? d_q.dma_len : 32'(d_q.payload_len);
+  assign key_len = info.is_atomic_req ? 32'd8 : starts ? d_q.dma_len : 32'(d_q.payload_len);
   rnic_resp_place #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride)) u_place (
       .clk_i, .rst_i, .start_i(state_q == StPlace), .discard_i(!v_q.exec), .is_send_i(info.is_send), .take_i(srq_new), .payload_len_i(d_q.payload_len),
 `ifdef RNIC_CUT_SRQ_PD
@@ -284,14 +293,36 @@ module rnic_responder
       .log_rq_i(use_srq ? srq_i.cfg.log_size : ctx_q.hot.log_rq), .log_stride_i(use_srq ? srq_i.cfg.log_stride : ctx_q.create.log_rq_stride),
       .sge_i(starts ? '0 : s.sge), .sge_off_i(starts ? '0 : s.sge_off), .inval_i(cons_we),
       .rkey_i(starts ? d_q.rkey : s.rkey), .va_i(starts ? d_q.va : s.va), .key_len_i(key_len),
-      .key_access_i(info.is_read_req ? 4'(1 << ACCESS_REMOTE_READ) : 4'(1 << ACCESS_REMOTE_WRITE)),
-      .done_o(place_done), .status_o(place_status), .vendor_err_o(place_vendor), .next_o(place_next), .unread_o(unread), .sge_o(place_sge), .sge_off_o(place_off),
+      .key_access_i(info.is_read_req ? 4'(1 << ACCESS_REMOTE_READ) : info.is_atomic_req ? 4'(1 << ACCESS_REMOTE_ATOMIC) : 4'(1 << ACCESS_REMOTE_WRITE)),
+      .done_o(place_done), .status_o(place_status), .vendor_err_o(place_vendor), .next_o(place_next), .unread_o(unread), .sge_o(place_sge), .sge_off_o(place_off), .key_addr_o(key_addr),
       .pay_busy_o(pay_busy), .pay_end_o(pay_end),
       .pay_valid_i(rx_pay_valid_i), .pay_ready_o(rx_pay_ready_o), .pay_data_i(rx_pay_data_i), .pay_last_i(rx_pay_last_i),
       .mr_req_valid_o, .mr_req_ready_i, .mr_req_o, .mr_rsp_valid_i, .mr_rsp_i,
-      .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i,
-      .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
+      .rd_req_valid_o(place_rd), .rd_req_ready_i, .rd_req_o(place_rd_req), .rd_rsp_valid_i(rd_rsp_valid_i && !in_atomic), .rd_rsp_ready_o(place_rsp_ready),
+      .rd_rsp_data_i, .rd_rsp_ctl_i,
+      .wr_valid_o(place_wr), .wr_ready_i(wr_ready_i && !at_wr), .wr_hdr_o(place_wr_hdr), .wr_data_o(place_wr_data), .wr_last_o(place_wr_last)
   );
+
+  // ---------------------------------------------------------------- atomics
+  logic at_done, at_found, at_found_q;
+  dma_err_e at_err, at_err_q;
+  logic [63:0] at_orig, at_orig_q;
+  rnic_resp_atomic #(.DataW(DataW), .QpIdxW(QpIdxW), .PtrW(PtrW)) u_atomic (
+      .clk_i, .rst_i, .start_i(in_atomic), .dup_i(v_q.dup_atomic), .busy_i(pay_busy), .idx_i(visit_idx), .psn_i(d_q.psn),
+      .is_cmp_i(d_q.opcode == OPC_RC_CMP_SWAP), .swap_add_i(d_q.swap_add), .compare_i(d_q.compare), .addr_i(key_addr),
+      .next_i(s.at_next), .full_i(s.at_full), .done_o(at_done), .found_o(at_found), .err_o(at_err), .orig_o(at_orig),
+      .rd_req_valid_o(at_rd), .rd_req_ready_i, .rd_req_o(at_rd_req), .rd_rsp_valid_i(rd_rsp_valid_i && in_atomic), .rd_rsp_data_i, .rd_rsp_ctl_i,
+      .wr_valid_o(at_wr), .wr_ready_i, .wr_hdr_o(at_wr_hdr), .wr_data_o(at_wr_data)
+  );
+  // Both never have something to do at once: an atomic waits for the payload before it.
+  assign in_atomic      = state_q == StAtomic;
+  assign rd_req_valid_o = place_rd || at_rd;
+  assign rd_req_o       = at_rd ? at_rd_req : place_rd_req;
+  assign rd_rsp_ready_o = in_atomic || place_rsp_ready;
+  assign wr_valid_o     = place_wr || at_wr;
+  assign wr_hdr_o       = at_wr ? at_wr_hdr : place_wr_hdr;
+  assign wr_data_o      = at_wr ? at_wr_data : place_wr_data;
+  assign wr_last_o      = at_wr || place_wr_last;
   wc_status_e status_q;
   logic [7:0] vendor_q;
   logic unread_q;              // the WQE at the head of a shared receive queue could not be read: it stays there
@@ -317,6 +348,10 @@ module rnic_responder
 
   event_type_e event_type;
   logic fatal, ok, wqe_used, do_cqe, do_event, do_comm, respond, do_job, do_err;
+  logic ignore, to_engine;
+  // Of an atomic that old nothing is known any more.
+  assign ignore    = v_q.ignore || (v_q.dup_atomic && !at_found_q);
+  assign to_engine = info.is_read_req || info.is_atomic_req;
   logic [7:0] synd;
   wc_status_e cqe_status;
   always_comb begin
@@ -353,12 +388,16 @@ module rnic_responder
       end
       if (ends) n.msn = s.msn + 24'd1;
       if (srq_new) n.head = wqe_now;
-      if (info.is_read_req) begin
+      if (info.is_atomic_req) begin
+        n.at_next = s.at_next + PtrW'(1);
+        n.at_full = s.at_full || s.at_next == '1;
+      end
+      if (to_engine) begin
         n.rd_push = s.rd_push + (PtrW + 1)'(1);
         n.rd_new  = s.rd_new + (PtrW + 1)'(1);
       end
       do_cqe  = ends && wqe_used;
-      respond = d_q.ack_req && !info.is_read_req;
+      respond = d_q.ack_req && !to_engine;
       // The packet that a waiting NAK names has come after all: what remains of the NAK is that it acknowledges.
       if (s.def_valid) n.def_synd = AETH_SYNDROME_ACK_NO_CREDIT;
     end else if (fatal) begin
@@ -392,7 +431,7 @@ module rnic_responder
 `ifndef RNIC_CUT_RECV_DUP_ACK
       respond = 1'b1;
 `endif
-    end else if (!visit_q && v_q.dup_read) begin
+    end else if (!visit_q && (v_q.dup_read || v_q.dup_atomic)) begin
       n.rd_push = s.rd_push + (PtrW + 1)'(1);
     end else if (flush) begin
       n.in_send  = 1'b0;
@@ -437,7 +476,7 @@ module rnic_responder
 `else
     do_err = do_job && n.halted;
 `endif
-    event_type = last ? EVENT_TYPE_QP_LAST_WQE_REACHED : (use_srq && unread_q) ? EVENT_TYPE_QP_FATAL
+    event_type = last ? EVENT_TYPE_QP_LAST_WQE_REACHED : ((use_srq && unread_q) || at_err_q != DMA_ERR_OK) ? EVENT_TYPE_QP_FATAL
                : (synd == AETH_SYNDROME_NAK_REM_ACCESS) ? EVENT_TYPE_QP_ACCESS_ERR : EVENT_TYPE_QP_REQ_ERR;
   end
 
@@ -449,9 +488,9 @@ module rnic_responder
   assign at_commit = state_q == StCommit && out_idle && !(pay_busy && !visit_q && info.is_read_req);
 `endif
 `ifdef RNIC_CUT_RECV_RECHECK
-  assign commit  = at_commit && (visit_q ? (flush || last || left || send_deferred) : (!v_q.drop && !v_q.ignore));
+  assign commit  = at_commit && (visit_q ? (flush || last || left || send_deferred) : (!v_q.drop && !ignore));
 `else
-  assign commit  = at_commit && (visit_q ? (flush || last || left || send_deferred) : (live && serving && !v_q.drop && !v_q.ignore));
+  assign commit  = at_commit && (visit_q ? (flush || last || left || send_deferred) : (live && serving && !v_q.drop && !ignore));
 `endif
   assign sec_we  = commit;
   assign srq_take_o = commit && !visit_q && srq_new && v_q.exec && !unread_q;
@@ -467,14 +506,15 @@ module rnic_responder
   assign rq_cons_o    = '{idx: idx_q, pos: '{epoch: s.epoch, val: n.head}};
 
   // ---------------------------------------------------------------- READ slots
-  assign rd_push_o       = commit && !visit_q && (v_q.dup_read || (ok && info.is_read_req));
+  assign rd_push_o       = commit && !visit_q && (v_q.dup_read || v_q.dup_atomic || (ok && to_engine));
   assign rd_push_epoch_o = s.epoch;
   assign rd_push_ptr_o   = s.rd_push;
-  assign rd_push_dup_o   = v_q.dup_read;
+  assign rd_push_dup_o   = v_q.dup_read || v_q.dup_atomic;
+  assign rd_push_atomic_o = info.is_atomic_req;
   assign rd_push_psn_o   = d_q.psn;
-  assign rd_push_va_o    = d_q.va;
+  assign rd_push_va_o    = info.is_atomic_req ? at_orig_q : d_q.va;
   assign rd_push_rkey_o  = d_q.rkey;
-  assign rd_push_len_o   = d_q.dma_len;
+  assign rd_push_len_o   = info.is_atomic_req ? '0 : d_q.dma_len;
   assign rd_push_msn_o   = n.msn;
 
   // ---------------------------------------------------------------- what is handed over after the commit
@@ -554,7 +594,10 @@ module rnic_responder
       StLook:   state_d = worth ? StCold : StIdle;
       StCold:   if (cold_here_q) state_d = visit_q ? StCommit : StCheck;
       StCheck:  state_d = StPlace;
-      StPlace:  if (place_done) state_d = StCommit;
+      StPlace:
+        if (place_done)
+          state_d = (info.is_atomic_req && (v_q.dup_atomic || (v_q.exec && place_status == WC_STATUS_SUCCESS))) ? StAtomic : StCommit;
+      StAtomic: if (at_done) state_d = StCommit;
       StCommit: if (at_commit) state_d = StIdle;
       default:  state_d = StIdle;
     endcase
@@ -570,6 +613,7 @@ module rnic_responder
     if (begin_packet) begin
       d_q      <= rx_desc_i;
       unread_q <= 1'b0;
+      at_err_q <= DMA_ERR_OK;
     end
     if (cold_rsp_valid_i) ctx_q <= cold_rsp_i;
     if (state_q == StCold) s_q <= s_now;
@@ -587,6 +631,12 @@ module rnic_responder
       next_q   <= place_next;
       sge_q    <= place_sge;
       off_q    <= place_off;
+    end
+    if (at_done) begin
+      at_found_q <= at_found;
+      at_orig_q  <= at_orig;
+      at_err_q   <= at_err;
+      if (at_err != DMA_ERR_OK) status_q <= WC_STATUS_LOC_QP_OP_ERR;
     end
     if (state_q == StIdle) begin
       cold_asked_q <= 1'b0;

@@ -60,7 +60,7 @@ module rnic_send
   logic hot_ok, idle, timed_out;
 
   // ---------------------------------------------------------------- units at work on the visit
-  logic resp_start, resp_done, resp_stall, resp_upd, resp_kill, resp_rec_rd, resp_push, resp_discard, resp_notify;
+  logic resp_start, resp_done, resp_stall, resp_upd, resp_kill, resp_rec_rd, resp_push, resp_discard, resp_notify, resp_value;
   sq_sec_t resp_sec, retire_sec, pkt_sec;
   look_req_t resp_look, pkt_look, look;
   fetch_req_t resp_fetch, pkt_fetch, fetch;
@@ -86,7 +86,7 @@ module rnic_send
       .clk_i, .rst_i, .start_i(resp_start), .visit_i(visit), .desc_i(rx_desc_i), .port_cfg_i, .done_o(resp_done), .stall_o(resp_stall),
       .upd_o(resp_upd), .sec_o(resp_sec), .look_o(resp_look), .look_i(look_res), .fetch_o(resp_fetch), .kill_o(resp_kill),
       .rd_o(resp_line), .rd_data_i(line_data), .walk_o(resp_walk), .walk_i(walk_res), .rec_rd_o(resp_rec_rd), .rec_idx_o(resp_rec_idx), .rec_i(rec),
-      .rec_next_i(rec_next), .push_o(resp_push), .push_discard_o(resp_discard), .push_notify_o(resp_notify), .push_wqe_o(resp_wqe), .cnt_o(resp_cnt)
+      .rec_next_i(rec_next), .push_o(resp_push), .push_discard_o(resp_discard), .push_notify_o(resp_notify), .push_value_o(resp_value), .push_wqe_o(resp_wqe), .cnt_o(resp_cnt)
   );
   rnic_send_retire #(.QpIdxW(QpIdxW)) u_retire (
       .clk_i, .rst_i, .start_i(retire_start), .visit_i(visit), .done_o(retire_done), .again_o(retire_again), .upd_o(retire_upd), .sec_o(retire_sec),
@@ -190,7 +190,7 @@ module rnic_send
   );
   rnic_send_place #(.DataW(DataW), .QpIdxW(QpIdxW)) u_place (
       .clk_i, .rst_i, .room_o(place_room), .piece_valid_i(piece_valid && in_resp_q), .piece_addr_i(piece.addr), .piece_len_i(piece.len), .piece_last_i(piece_last),
-      .push_i(resp_push), .push_discard_i(resp_discard), .push_notify_i(resp_notify), .push_idx_i(visit.idx), .push_wqe_i(resp_wqe),
+      .push_i(resp_push), .push_discard_i(resp_discard), .push_notify_i(resp_notify), .push_value_i(resp_value), .value_i(rx_desc_i.swap_add), .push_idx_i(visit.idx), .push_wqe_i(resp_wqe),
       .query_idx_i(visit.idx), .query_wqe_i(visit.sec.cons), .busy_qp_o(place_busy_qp), .busy_wqe_o(place_busy_wqe), .idle_o(place_idle),
       .notify_valid_o(notify_valid), .notify_ready_i(notify_ready), .notify_idx_o(notify_idx),
       .pay_valid_i(rx_pay_valid_i), .pay_ready_o(rx_pay_ready_o), .pay_data_i(rx_pay_data_i), .pay_last_i(rx_pay_last_i),

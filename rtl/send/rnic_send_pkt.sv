@@ -51,6 +51,10 @@ module rnic_send_pkt
     output logic             resent_o
 );
   localparam int unsigned HdrBeats = (DataW >= 256) ? 1 : 256 / DataW;
+  localparam int unsigned AtomicBytes = 8;
+  // The compare operand: byte 48 of the WQE.
+  localparam int unsigned CmpBeat = 384 / DataW;
+  localparam int unsigned CmpShift = 384 % DataW;
 
   // Mutation switches: a feature taken out must turn its test red.
 `ifdef RNIC_CUT_FENCE
@@ -72,6 +76,11 @@ module rnic_send_pkt
   localparam bit CheckLength = 1'b0;
 `else
   localparam bit CheckLength = 1'b1;
+`endif
+`ifdef RNIC_CUT_ATOMIC_RESULT
+  localparam bit CheckResult = 1'b0;
+`else
+  localparam bit CheckResult = 1'b1;
 `endif
 `ifdef RNIC_CUT_GATHER_KEYS
   localparam bit CheckKeys = 1'b0;
@@ -112,6 +121,7 @@ module rnic_send_pkt
     P_LOOK,    // the cache's answer
     P_HDR,     // beats of the WQE's fixed part
     P_PARSE,   // judge it
+    P_CMP,     // compare operand of an atomic
     P_SUM,     // message length
     P_LEN,     // judge the length; what follows from it
     P_PLAN,    // this packet; walk its pieces
@@ -133,6 +143,7 @@ module rnic_send_pkt
   // ---------------------------------------------------------------- WQE
   logic [255:0] hdr_q;
   logic [2:0] beat_q;
+  logic [63:0] compare_q;
   line_idx_t line_q;
   assign wqe = sq_wqe_t'({256'b0, hdr_q});
 
@@ -142,7 +153,7 @@ module rnic_send_pkt
   plan_t pl;
   sq_sec_t sec_sent;
   rnic_send_plan u_plan (
-      .visit_i, .wqe_i(wqe), .len_i(len_q[31:0]), .npsn_i(npsn_q), .rec_new_i, .plan_o(pl), .job_o, .rec_o, .sec_o(sec_sent)
+      .visit_i, .wqe_i(wqe), .len_i(len_q[31:0]), .npsn_i(npsn_q), .compare_i(compare_q), .rec_new_i, .plan_o(pl), .job_o, .rec_o, .sec_o(sec_sent)
   );
 
   logic behind, allowed, rtype, inl;
@@ -266,20 +277,27 @@ module rnic_send_pkt
         if (CheckFormat && pl.bad) begin
           fail = 1'b1;
         end else if (Fence && pl.fresh && wqe.fence && sec.rd_cnt != '0) begin
-          done_o  = 1'b1;   // woken when the READs have completed
+          done_o  = 1'b1;   // woken when the READs and atomics have completed
           state_d = P_IDLE;
         end else if (LimitReads && pl.fresh && pl.is_read && 8'(sec.rd_cnt) >= v.ctx.path.max_rd_atomic) begin
           done_o  = 1'b1;
           state_d = P_IDLE;
+        end else if (pl.is_cmp) begin
+          rd_o    = '{valid: 1'b1, line: line_q, beat: 7'(CmpBeat)};
+          state_d = P_CMP;
         end else if ((pl.first || pl.is_read) && !inl) begin
           walk_o.start = 1'b1;
           state_d      = P_SUM;
         end
       end
+      P_CMP: begin
+        walk_o.start = 1'b1;
+        state_d      = P_SUM;
+      end
       P_SUM: if (walk_i.done) state_d = P_LEN;
       P_LEN: begin
         state_d = P_PLAN;
-        if (CheckLength && len_q > 36'h80000000) begin
+        if (CheckLength && (len_q > 36'h80000000 || (CheckResult && pl.is_atomic && len_q < 36'(AtomicBytes)))) begin
           fail        = 1'b1;
           fail_status = WC_STATUS_LOC_LEN_ERR;
         end else if (len_q[31:0] < sec.snd_off) begin
@@ -386,7 +404,9 @@ module rnic_send_pkt
         else hdr_q <= 256'({rd_data_i, hdr_q} >> DataW);
       end
       P_PARSE: len_q <= inl ? 36'(wqe.inline_length) : 36'(sec.msg_len);
-      P_SUM: if (walk_i.done) len_q <= walk_i.sum;
+      P_CMP: compare_q <= 64'(rd_data_i >> CmpShift);
+      // Of a longer element an atomic fills the first bytes.
+      P_SUM: if (walk_i.done) len_q <= (pl.is_atomic && walk_i.sum > 36'(AtomicBytes)) ? 36'(AtomicBytes) : walk_i.sum;
       P_LEN: npsn_q <= (pl.left == '0) ? 25'd1 : 25'((33'(pl.left) + (33'd1 << pl.shift) - 33'd1) >> pl.shift);
       default: ;
     endcase

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queue of received payloads before the scatter unit: where the bytes of READ responses go, and what is thrown away.
+// With push_value_i the payload is the 8 bytes value_i (result of an atomic), and nothing is taken from pay_*.
 // Contract: while room_o, pieces of one packet may come (piece_valid_i, never refused); push_i hands the packet over: its pieces,
-// or with push_discard_i none (pieces given are taken back). Every packet with payload needs one push, in the packets' order.
+// or with push_discard_i none (pieces given are taken back). Every packet with payload or value needs one push, in the packets' order.
 // busy_*_o: a packet of the QP (of its WQE) of query_* is not yet placed. A push with push_notify_i names its
 // QP at notify_* when it is placed; notify_valid_o waits for ready.
 module rnic_send_place
@@ -20,6 +21,8 @@ module rnic_send_place
     input  logic             push_i,
     input  logic             push_discard_i,
     input  logic             push_notify_i,
+    input  logic             push_value_i,
+    input  logic [63:0]      value_i,
     // A table smaller than the largest uses the low bits of an index; a QP never has 256 WQEs in flight.
     // verilator lint_off UNUSEDSIGNAL
     input  qp_idx_t          push_idx_i,
@@ -64,7 +67,8 @@ module rnic_send_place
   // Packets, oldest first. give: the next whose pieces go to the scatter unit; done: the next to be placed.
   logic [NumJob-1:0][QpIdxW-1:0] idx_q;
   logic [NumJob-1:0][7:0] wqe_q;
-  logic [NumJob-1:0] discard_q, notify_q, live_q;
+  logic [NumJob-1:0] discard_q, notify_q, live_q, is_value_q;
+  logic [NumJob-1:0][63:0] value_q;
   logic [1:0] wr_q, give_q, done_q;
   logic [2:0] ungiven_q;
   logic cmd_valid, cmd_ready, discard_valid, discard_ready, placed, given;
@@ -76,10 +80,15 @@ module rnic_send_place
   assign discard_valid = ungiven_q != '0 && discard_q[give_q];
   assign given         = (ring_pop && piece_out.last) || (discard_valid && discard_ready);
 
+  // The scatter unit works on the packet that is placed next.
+  logic now_value, pay_ready;
+  assign now_value   = live_q[done_q] && is_value_q[done_q];
+  assign pay_ready_o = pay_ready && !now_value;
   rnic_scatter #(.DataW(DataW)) u_scatter (
       .clk_i, .rst_i, .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_addr_i(piece_out.addr), .cmd_len_i(piece_out.len), .cmd_last_i(piece_out.last),
       .discard_valid_i(discard_valid), .discard_ready_o(discard_ready), .done_o(placed),
-      .pay_valid_i, .pay_ready_o, .pay_data_i, .pay_last_i, .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
+      .pay_valid_i(now_value || pay_valid_i), .pay_ready_o(pay_ready), .pay_data_i(now_value ? DataW'(value_q[done_q]) : pay_data_i),
+      .pay_last_i(now_value || pay_last_i), .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
   );
 
   always_comb begin
@@ -107,6 +116,8 @@ module rnic_send_place
       wqe_q[wr_q]     <= push_wqe_i[7:0];
       discard_q[wr_q] <= push_discard_i;
       notify_q[wr_q]  <= push_notify_i;
+      is_value_q[wr_q] <= push_value_i;
+      value_q[wr_q]    <= value_i;
     end
     if (rst_i) begin
       held_q        <= '0;

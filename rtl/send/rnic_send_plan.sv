@@ -11,10 +11,11 @@ module rnic_send_plan
     // The structs are shared; this unit needs a part of them.
     // verilator lint_off UNUSEDSIGNAL
     input  visit_t      visit_i,
-    input  sq_wqe_t     wqe_i,
+    input  sq_wqe_t     wqe_i,      // its first 32 bytes
     // verilator lint_on UNUSEDSIGNAL
     input  logic [31:0] len_i,
     input  logic [24:0] npsn_i,
+    input  logic [63:0] compare_i,  // compare operand
     input  rec_idx_t    rec_new_i,
     output plan_t       plan_o,
     output tx_job_t     job_o,
@@ -25,7 +26,7 @@ module rnic_send_plan
   assign sec = visit_i.sec;
 
   kind_e kind;
-  logic known, with_imm, is_read, inl;
+  logic known, with_imm, is_read, atomic, inl;
   always_comb begin
     known    = 1'b1;
     with_imm = 1'b0;
@@ -39,17 +40,21 @@ module rnic_send_plan
         with_imm = 1'b1;
       end
       WQE_OPCODE_RDMA_READ: kind = KIND_READ;
+      WQE_OPCODE_ATOMIC_CMP_AND_SWP: kind = KIND_CMP_SWAP;
+      WQE_OPCODE_ATOMIC_FETCH_AND_ADD: kind = KIND_FETCH_ADD;
       default: known = 1'b0;
     endcase
   end
-  assign is_read = kind == KIND_READ;
+  assign is_read = has_response(kind);
+  assign atomic  = is_atomic(kind);
   assign inl     = wqe_i.inline_data;
 
   logic bad_wqe;
   logic [9:0] inline_max;
   assign inline_max = 10'((10'd64 << visit_i.ctx.create.log_sq_stride) - 10'd32);
   assign bad_wqe = !known || (inl ? (is_read || wqe_i.inline_length > 32'(inline_max)) : wqe_i.num_sge > 8'(sge_slots(visit_i.ctx.create.log_sq_stride))) ||
-      (is_read && visit_i.ctx.path.max_rd_atomic == '0);
+      // The compare operand of an atomic stands where a second element would.
+      (atomic && wqe_i.num_sge != 8'd1) || (is_read && visit_i.ctx.path.max_rd_atomic == '0);
 
   // ---------------------------------------------------------------- message and packet
   logic [3:0] shift;
@@ -76,6 +81,8 @@ module rnic_send_plan
                           : (l ? (imm ? OPC_RC_SEND_LAST_IMM : OPC_RC_SEND_LAST) : OPC_RC_SEND_MIDDLE);
       KIND_WRITE: return f ? (l ? (imm ? OPC_RC_WRITE_ONLY_IMM : OPC_RC_WRITE_ONLY) : OPC_RC_WRITE_FIRST)
                            : (l ? (imm ? OPC_RC_WRITE_LAST_IMM : OPC_RC_WRITE_LAST) : OPC_RC_WRITE_MIDDLE);
+      KIND_CMP_SWAP: return OPC_RC_CMP_SWAP;
+      KIND_FETCH_ADD: return OPC_RC_FETCH_ADD;
       default: return OPC_RC_READ_REQUEST;
     endcase
   endfunction
@@ -100,6 +107,8 @@ module rnic_send_plan
     job_o.rkey        = wqe_i.rkey;
     job_o.dma_len     = left;
     job_o.imm         = wqe_i.imm;
+    job_o.swap_add    = wqe_i.swap_add;
+    job_o.compare     = (kind == KIND_CMP_SWAP) ? compare_i : '0;
     rec_o = '{wqe: sec.snd_wqe, first: sec.next_psn, last: sec.next_psn + psn_t'(npsn_i) - psn_t'(1), len: len_i, kind: kind,
 `ifdef RNIC_CUT_SIG_ALL
               signaled: wqe_i.signaled};
@@ -139,5 +148,6 @@ module rnic_send_plan
     if (!sec.timer_on) sec_o = timer_restart(sec_o, visit_i.ctx.path.timeout, visit_i.now);
   end
 
-  assign plan_o = '{bad: bad_wqe, is_read: is_read, fresh: fresh, first: first, sent_before: sent_before, is_small: is_small, shift: shift, left: left, n: n};
+  assign plan_o = '{bad: bad_wqe, is_read: is_read, is_atomic: atomic, is_cmp: kind == KIND_CMP_SWAP, fresh: fresh,
+                     first: first, sent_before: sent_before, is_small: is_small, shift: shift, left: left, n: n};
 endmodule

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles one response of the visited QP: ACK, NAK, RNR NAK, or a packet of READ data.
+// Handles one response of the visited QP: ACK, NAK, RNR NAK, a packet of READ data, or the result of an atomic (whose data
+// stands in the descriptor: it goes the way of a payload of 8 bytes).
 // Contract: start_i is a pulse; desc_i is steady until done_o. visit_i is steady but for its section, which is what the owner makes
 // of upd_o. done_o pulses with the outcome: stall_o: the READ's WQE is being fetched, nothing was done, come again when
-// it is here; otherwise the descriptor is consumed, and every packet with payload has made one push_o to the place
+// it is here; otherwise the descriptor is consumed, and every packet with payload (or with push_value_o) has made one push_o to the place
 // unit (which has room when this starts). Bytes are pushed only when opcode, PSN, length and all keys were judged.
 module rnic_send_resp
   import rnic_spec_pkg::*;
@@ -40,6 +41,7 @@ module rnic_send_resp
     output logic             push_o,
     output logic             push_discard_o,
     output logic             push_notify_o,
+    output logic             push_value_o,     // the 8 bytes beside it instead of a received payload
     output wqe_idx_t         push_wqe_o,
     output cnt_t             cnt_o
 );
@@ -96,7 +98,8 @@ module rnic_send_resp
   assign at_read   = sec.rd_cnt != '0 && ahead == rd_ahead;
   assign past_read = sec.rd_cnt != '0 && ahead > rd_ahead;
 
-  logic is_ack, is_rnr, is_nak;
+  logic is_ack, is_rnr, is_nak, with_data;
+  assign with_data = info.is_read_resp || info.is_atomic_ack;
   assign is_ack = d.syndrome[7:5] == 3'b000;
   assign is_rnr = d.syndrome[7:5] == 3'b001;
   assign is_nak = d.syndrome[7:5] == 3'b011 && d.syndrome[4:0] <= 5'd3;
@@ -201,10 +204,11 @@ module rnic_send_resp
   assign last_pkt = d.psn == rec_i.last;
   always_comb begin
     bad_resp = 1'b0;
+    if (is_atomic(rec_i.kind) != info.is_atomic_ack) bad_resp = 1'b1;
     if (last_pkt != (info.last || info.only)) bad_resp = 1'b1;
     if (sec.rd_phase == RD_FIRST && !(info.first || info.only)) bad_resp = 1'b1;
     if (sec.rd_phase == RD_MORE && !(info.middle || info.last)) bad_resp = 1'b1;
-    if (32'(d.payload_len) != (last_pkt ? left : (32'd1 << shift))) bad_resp = 1'b1;
+    if (!info.is_atomic_ack && 32'(d.payload_len) != (last_pkt ? left : (32'd1 << shift))) bad_resp = 1'b1;
 `ifdef RNIC_CUT_BAD_RESP
     bad_resp = 1'b0;
 `endif
@@ -237,13 +241,14 @@ module rnic_send_resp
     fetch_o        = '{valid: 1'b0, want: 1'b1, addr: wqe_addr(v.ctx, rec_i.wqe), len: 16'd64 << v.ctx.create.log_sq_stride};
     kill_o         = 1'b0;
     rd_o           = '{valid: 1'b0, line: look_i.line, beat: '0};
-    walk_o         = '{start: 1'b0, mode: WALK_PIECES, line: line_q, nsge: nsge_q, off: off, len: 32'(d.payload_len), pd: v.ctx.create.pd,
+    walk_o         = '{start: 1'b0, mode: WALK_PIECES, line: line_q, nsge: nsge_q, off: off, len: info.is_atomic_ack ? rec_i.len : 32'(d.payload_len), pd: v.ctx.create.pd,
                        access: 4'b1 << ACCESS_LOCAL_WRITE};
     rec_rd_o       = 1'b0;
     rec_idx_o      = sec.rd_rec;
     push_o         = 1'b0;
     push_discard_o = 1'b0;
     push_notify_o  = 1'b0;
+    push_value_o   = info.is_atomic_ack;
     push_wqe_o     = rec_i.wqe;
     cnt_o          = '0;
     case (state_q)
@@ -262,12 +267,12 @@ module rnic_send_resp
           upd_o = in_window && (is_ack || is_rnr || is_nak);
           sec_o = sec_ack;
           cnt_o[COUNTER_ID_RX_GHOST_RESPONSES] = !upd_o;
-        end else if (info.is_read_resp && in_window && at_read) begin
+        end else if (with_data && in_window && at_read) begin
           rec_rd_o = 1'b1;
           state_d  = A_JUDGE;
         end else begin
           // Nothing waits for it; data behind a gap tells that the packets before it are lost.
-          upd_o = info.is_read_resp && in_window && past_read;
+          upd_o = with_data && in_window && past_read;
           sec_o = sec_lost;
           cnt_o[COUNTER_ID_RX_GHOST_RESPONSES] = 1'b1;
         end
@@ -279,7 +284,7 @@ module rnic_send_resp
           sec_o.rem_fail   = 1'b1;
           sec_o.rem_status = WC_STATUS_BAD_RESP_ERR;
           state_d          = A_DROP;
-        end else if (d.payload_len == '0) begin
+        end else if (d.payload_len == '0 && !info.is_atomic_ack) begin
           state_d = A_TAKE;
         end else begin
           look_o.valid = 1'b1;
@@ -357,7 +362,7 @@ module rnic_send_resp
       end
       A_NEXT2: begin
         state_d = A_NEXT;
-        if (rec_i.kind == KIND_READ) begin
+        if (has_response(rec_i.kind)) begin
           upd_o          = 1'b1;
           sec_o.rd_rec   = walk_rec_q;
           sec_o.rd_psn   = rec_i.first;
@@ -368,7 +373,7 @@ module rnic_send_resp
         end
       end
       default: begin  // A_DROP
-        push_o         = d.payload_len != '0;
+        push_o         = d.payload_len != '0 || (info.is_atomic_ack && pieces_q);
         push_discard_o = 1'b1;
         done_o         = 1'b1;
         state_d        = A_IDLE;
@@ -399,7 +404,7 @@ module rnic_send_resp
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
       if (start_i) a_idle : assert (state_q == A_IDLE);
-      if (state_q == A_JUDGE) a_record : assert (rec_i.kind == KIND_READ && at <= psn_t'(rec_i.last - rec_i.first));
+      if (state_q == A_JUDGE) a_record : assert (has_response(rec_i.kind) && at <= psn_t'(rec_i.last - rec_i.first));
     end
   end
 endmodule

@@ -212,6 +212,8 @@ module rnic_send_retire
       case (rec_i.kind)
         KIND_WRITE: cqe_o.opcode = WC_OPCODE_RDMA_WRITE;
         KIND_READ: cqe_o.opcode = WC_OPCODE_RDMA_READ;
+        KIND_CMP_SWAP: cqe_o.opcode = WC_OPCODE_COMP_SWAP;
+        KIND_FETCH_ADD: cqe_o.opcode = WC_OPCODE_FETCH_ADD;
         default: ;
       endcase
     end else if (fail) begin

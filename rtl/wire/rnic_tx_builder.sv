@@ -4,13 +4,13 @@
 // Contract: head_*: see rnic_tx_payload. hdr_valid_o with everything about a frame is held until hdr_ready_i, the job is
 // removed then. A job that failed is removed without a frame once all frames before it are out (idle_i):
 // fail_o pulses for its source with fail_err_o. 8 to 10 cycles from job to hdr_valid_o when the context comes at once.
-// Only headers that a job has fields for: RETH, AETH, ImmDt, IETH. Bytes are in lanes, the first one in bits 7:0.
+// Only headers that a job has fields for: RETH, AETH, AtomicETH, AtomicAckETH, ImmDt, IETH. Bytes are in lanes, the first one in bits 7:0.
 module rnic_tx_builder
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
 #(
     parameter int unsigned QpIdxW = 10,
-    localparam int unsigned HdrMax = 60,
+    localparam int unsigned HdrMax = 68,
     localparam int unsigned EthMax = 18
 ) (
     input  logic             clk_i,
@@ -35,7 +35,7 @@ module rnic_tx_builder
     input  logic             hdr_ready_i,
     output logic             hdr_src_o,
     output logic [8*HdrMax-1:0] hdr_ip_o,        // IP header and what follows up to the payload
-    output logic [5:0]       hdr_ip_len_o,
+    output logic [6:0]       hdr_ip_len_o,
     output logic [15:0]      hdr_ip_total_o,     // IP header to pad, without the ICRC
     output logic [8*EthMax-1:0] hdr_eth_o,
     output logic             hdr_tagged_o,
@@ -109,7 +109,7 @@ module rnic_tx_builder
 `else
   assign pad          = 2'd0 - job.payload_len[1:0];
 `endif
-  assign hdr_ip_len_o = 6'(IPV4_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES) + info.ext_len;
+  assign hdr_ip_len_o = 7'(IPV4_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES) + 7'(info.ext_len);
   assign body_total   = 16'(hdr_ip_len_o) + 16'(job.payload_len) + 16'(pad);
   assign ip_total     = body_total + 16'(ICRC_BYTES);
   assign fold         = 17'(acc_q[15:0]) + 17'(acc_q[19:16]);
@@ -147,7 +147,7 @@ module rnic_tx_builder
   // ---------------------------------------------------------------- headers
   udp_hdr_t udp;
   bth_t bth;
-  logic [159:0] ext;
+  logic [8*ATOMIC_ETH_BYTES-1:0] ext;
   logic [31:0] imm;
   assign imm = {job.imm[7:0], job.imm[15:8], job.imm[23:16], job.imm[31:24]};
   always_comb begin
@@ -162,15 +162,18 @@ module rnic_tx_builder
     bth.ack_req = job.ack_req;
     bth.psn     = job.psn;
     ext = '0;
-    if (info.has_reth) begin
-      ext[159:32] = {job.va, job.rkey, job.dma_len};
-      if (info.has_imm) ext[31:0] = imm;
+    if (info.has_atomiceth) begin
+      ext = {job.va, job.rkey, job.swap_add, job.compare};
+    end else if (info.has_reth) begin
+      ext[223:96] = {job.va, job.rkey, job.dma_len};
+      if (info.has_imm) ext[95:64] = imm;
     end else if (info.has_aeth) begin
-      ext[159:128] = {job.syndrome, job.msn};
+      ext[223:192] = {job.syndrome, job.msn};
+      if (info.has_atomicack) ext[191:128] = job.swap_add;
     end else if (info.has_imm) begin
-      ext[159:128] = imm;
+      ext[223:192] = imm;
     end else if (info.has_ieth) begin
-      ext[159:128] = job.rkey;
+      ext[223:192] = job.rkey;
     end
   end
   logic [8*HdrMax-1:0] ip_be;
@@ -198,7 +201,7 @@ module rnic_tx_builder
   always_comb begin
     hdr_count_o = 1'b1;
     hdr_cnt_o   = COUNTER_ID_TX_REQUESTS;
-    if (info.is_read_resp) begin
+    if (info.is_read_resp || info.is_atomic_ack) begin
       hdr_cnt_o = COUNTER_ID_TX_READ_RESPONSES;
     end else if (info.is_ack) begin
       case (job.syndrome[7:5])
@@ -248,7 +251,7 @@ module rnic_tx_builder
 
   always_ff @(posedge clk_i) begin
     if (!rst_i && hdr_valid_o) begin
-      a_known_headers : assert (info.valid && !info.has_deth && !info.has_xrceth && !info.has_atomiceth && !info.has_atomicack && !info.is_cnp);
+      a_known_headers : assert (info.valid && !info.has_deth && !info.has_xrceth && !info.is_cnp);
       a_no_payload : assert (!info.pay_none || job.payload_len == '0);
     end
   end

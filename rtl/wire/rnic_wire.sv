@@ -38,7 +38,7 @@ module rnic_wire
 );
   localparam int unsigned Bytes = DataW / 8;
   localparam int unsigned CntW = $clog2(Bytes + 1);
-  localparam int unsigned IpHdrMax = 60;
+  localparam int unsigned IpHdrMax = 68;
   localparam int unsigned EthMax = 18;
 
   // ---------------------------------------------------------------- receive
@@ -97,7 +97,7 @@ module rnic_wire
 
   logic hdr_valid, hdr_ready, hdr_src, hdr_tagged, hdr_count, tx_idle, mac_idle;
   logic [8*IpHdrMax-1:0] hdr_ip;
-  logic [5:0] hdr_ip_len;
+  logic [6:0] hdr_ip_len;
   logic [15:0] hdr_ip_total;
   logic [8*EthMax-1:0] hdr_eth;
   logic [1:0] tx_fail;

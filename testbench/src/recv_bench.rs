@@ -105,6 +105,8 @@ const TX_JOB: Layout = Layout(&[
     ("syndrome", 8),
     ("msn", 24),
     ("imm", 32),
+    ("swap_add", 64),
+    ("compare", 64),
 ]);
 const TX_PIECE: Layout = Layout(&[("addr", 64), ("len", 13), ("is_inline", 1)]);
 const TX_ERR: Layout = Layout(&[("qp_idx", 16), ("psn", 24), ("err", 3)]);
@@ -316,6 +318,8 @@ pub struct Packet {
     pub rkey: u32,
     pub dma_len: u32,
     pub imm: u32,
+    pub swap_add: u64,
+    pub compare: u64,
 }
 
 /// What the responder did, in the order in which it did it.
@@ -376,6 +380,8 @@ pub struct Tx {
     pub msn: u32,
     pub len: usize,
     pub pieces: Vec<(u64, usize)>,
+    /// Result of an atomic.
+    pub value: u64,
 }
 
 /// How the surroundings behave: chance of a ready or valid in a cycle, longest latency in cycles.
@@ -923,6 +929,8 @@ impl RecvBench {
                 ("rkey", p.rkey.into()),
                 ("dma_len", p.dma_len.into()),
                 ("imm", p.imm.into()),
+                ("swap_add", p.swap_add),
+                ("compare", p.compare),
             ] {
                 put(RX_DESC, &mut d, field, value);
             }
@@ -1161,6 +1169,7 @@ impl RecvBench {
                 msn: f("msn") as u32,
                 len: f("payload_len") as usize,
                 pieces: Vec::new(),
+                value: if f("opcode") == 0x12 { f("swap_add") } else { 0 },
             });
         }
         let Some(tx) = tx else { return };

@@ -3,7 +3,7 @@
 //! responder at the other end of the wire are played here. Made for tests: a broken contract panics. Numbers (opcodes,
 //! statuses, syndromes) are written out from the standard, not taken from the generated ones.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
@@ -104,6 +104,8 @@ const TX_JOB: Layout = Layout(&[
     ("syndrome", 8),
     ("msn", 24),
     ("imm", 32),
+    ("swap_add", 64),
+    ("compare", 64),
 ]);
 const TX_PIECE: Layout = Layout(&[("addr", 64), ("len", 13), ("is_inline", 1)]);
 const TX_ERR: Layout = Layout(&[("qp_idx", 16), ("psn", 24), ("err", 3)]);
@@ -155,6 +157,8 @@ pub mod op {
     pub const READ_ONLY: u8 = 0x10;
     pub const ACK: u8 = 0x11;
     pub const ATOMIC_ACK: u8 = 0x12;
+    pub const CMP_SWAP: u8 = 0x13;
+    pub const FETCH_ADD: u8 = 0x14;
 }
 /// Work request opcodes (`enum ibv_wr_opcode`).
 #[allow(missing_docs)]
@@ -164,6 +168,8 @@ pub mod wr {
     pub const SEND: u8 = 2;
     pub const SEND_IMM: u8 = 3;
     pub const READ: u8 = 4;
+    pub const CMP_SWAP: u8 = 5;
+    pub const FETCH_ADD: u8 = 6;
 }
 /// Completion statuses (`enum ibv_wc_status`).
 #[allow(missing_docs)]
@@ -362,6 +368,8 @@ pub struct Wqe {
     pub imm: u32,
     pub remote_va: u64,
     pub rkey: u32,
+    /// Atomics: compare operand, and swap or add operand.
+    pub atomic: (u64, u64),
 }
 
 impl Wqe {
@@ -377,6 +385,7 @@ impl Wqe {
         b[4..8].copy_from_slice(&self.imm.to_le_bytes());
         b[8..16].copy_from_slice(&self.remote_va.to_le_bytes());
         b[16..20].copy_from_slice(&self.rkey.to_le_bytes());
+        b[24..32].copy_from_slice(&self.atomic.1.to_le_bytes());
         if let Some(data) = &self.inline {
             let len = self.inline_length.unwrap_or(data.len() as u32);
             b[20..24].copy_from_slice(&len.to_le_bytes());
@@ -388,6 +397,9 @@ impl Wqe {
                 b[at + 8..at + 12].copy_from_slice(&s.len.to_le_bytes());
                 b[at + 12..at + 16].copy_from_slice(&s.lkey.to_le_bytes());
             }
+        }
+        if matches!(self.opcode, wr::CMP_SWAP | wr::FETCH_ADD) {
+            b[48..56].copy_from_slice(&self.atomic.0.to_le_bytes());
         }
         b
     }
@@ -422,6 +434,8 @@ pub struct Packet {
     pub rkey: u32,
     pub dma_len: u32,
     pub imm: u32,
+    pub swap_add: u64,
+    pub compare: u64,
     pub payload: Vec<u8>,
 }
 
@@ -437,6 +451,8 @@ pub struct Response {
     pub sip: u32,
     pub dip: u32,
     pub payload: Vec<u8>,
+    /// Result of an atomic.
+    pub value: u64,
 }
 
 /// What the requester did, in the order in which it did it.
@@ -497,6 +513,9 @@ pub struct Peer {
     pub lose_requests: u64,
     /// Responses that are lost: one in so many.
     pub lose_responses: u64,
+    /// Words that atomics work on, by address; a word that was never touched holds its address.
+    pub memory: BTreeMap<u64, u64>,
+    results: BTreeMap<u32, u64>,
     nak_sent: bool,
     part: Option<Message>,
 }
@@ -815,6 +834,7 @@ impl SendBench {
             sip: PEER_IP,
             dip: OUR_IP,
             payload,
+            value: 0,
         }
     }
 
@@ -849,13 +869,17 @@ impl SendBench {
 
     /// The messages that the peer should see.
     pub fn message(&self, wqe: &Wqe) -> Message {
-        let read = wqe.opcode == wr::READ;
+        let read = matches!(wqe.opcode, wr::READ | wr::CMP_SWAP | wr::FETCH_ADD);
         let with_va = read || wqe.opcode == wr::WRITE || wqe.opcode == wr::WRITE_IMM;
         let with_imm = wqe.opcode == wr::WRITE_IMM || wqe.opcode == wr::SEND_IMM;
         let bytes = self.gather(wqe);
         Message {
             opcode: wqe.opcode,
-            len: if with_va { bytes.len() as u32 } else { 0 },
+            len: match wqe.opcode {
+                wr::CMP_SWAP | wr::FETCH_ADD => 8,
+                _ if with_va => bytes.len() as u32,
+                _ => 0,
+            },
             bytes: if read { Vec::new() } else { bytes },
             va: if with_va { wqe.remote_va } else { 0 },
             rkey: if with_va { wqe.rkey } else { 0 },
@@ -904,6 +928,12 @@ impl SendBench {
         } else if ahead != 0 {
             if p.opcode == op::READ_REQUEST {
                 out = read_data(self, &p);
+            } else if matches!(p.opcode, op::CMP_SWAP | op::FETCH_ADD) {
+                let value = self.peers[i].results[&p.psn];
+                out.push(Response {
+                    value,
+                    ..self.response(idx, op::ATOMIC_ACK, p.psn, 0x1f, Vec::new())
+                });
             } else {
                 out.push(self.response(idx, op::ACK, self.peers[i].epsn.wrapping_sub(1), 0x1f, Vec::new()));
             }
@@ -917,6 +947,8 @@ impl SendBench {
                     | op::WRITE_ONLY
                     | op::WRITE_ONLY_IMM
                     | op::READ_REQUEST
+                    | op::CMP_SWAP
+                    | op::FETCH_ADD
             );
             if starts && self.peers[i].rnr.0 > 0 {
                 self.peers[i].rnr.0 -= 1;
@@ -931,9 +963,13 @@ impl SendBench {
                 op::SEND_FIRST | op::WRITE_FIRST => (true, false),
                 op::SEND_MIDDLE | op::WRITE_MIDDLE => (false, false),
                 op::SEND_LAST | op::SEND_LAST_IMM | op::WRITE_LAST | op::WRITE_LAST_IMM => (false, true),
-                op::SEND_ONLY | op::SEND_ONLY_IMM | op::WRITE_ONLY | op::WRITE_ONLY_IMM | op::READ_REQUEST => {
-                    (true, true)
-                }
+                op::SEND_ONLY
+                | op::SEND_ONLY_IMM
+                | op::WRITE_ONLY
+                | op::WRITE_ONLY_IMM
+                | op::READ_REQUEST
+                | op::CMP_SWAP
+                | op::FETCH_ADD => (true, true),
                 other => panic!("a request with opcode {other:#x}"),
             };
             let imm = matches!(
@@ -942,6 +978,7 @@ impl SendBench {
             );
             let send = p.opcode <= op::SEND_ONLY_IMM;
             let read = p.opcode == op::READ_REQUEST;
+            let atomic = matches!(p.opcode, op::CMP_SWAP | op::FETCH_ADD);
             assert_eq!(peer.part.is_none(), first, "opcode {:#x} out of sequence", p.opcode);
             if !last {
                 assert_eq!(p.payload.len(), mtu, "a packet that is not the last");
@@ -950,6 +987,8 @@ impl SendBench {
             let mut m = peer.part.take().unwrap_or(Message {
                 opcode: if read {
                     wr::READ
+                } else if atomic {
+                    p.opcode - op::CMP_SWAP + wr::CMP_SWAP
                 } else if send {
                     wr::SEND
                 } else {
@@ -958,7 +997,13 @@ impl SendBench {
                 bytes: Vec::new(),
                 va: if send { 0 } else { p.va },
                 rkey: if send { 0 } else { p.rkey },
-                len: if send { 0 } else { p.dma_len },
+                len: if send {
+                    0
+                } else if atomic {
+                    8
+                } else {
+                    p.dma_len
+                },
                 imm: None,
                 se: false,
             });
@@ -983,6 +1028,21 @@ impl SendBench {
             }
             if read {
                 out = read_data(self, &p);
+            } else if atomic {
+                // What the memory holds is told by its address; that it is told once, by this table.
+                let peer = &mut self.peers[i];
+                let value = *peer.memory.entry(p.va).or_insert(p.va);
+                let new = match p.opcode {
+                    op::CMP_SWAP if value == p.compare => p.swap_add,
+                    op::CMP_SWAP => value,
+                    _ => value.wrapping_add(p.swap_add),
+                };
+                peer.memory.insert(p.va, new);
+                peer.results.insert(p.psn, value);
+                out.push(Response {
+                    value,
+                    ..self.response(idx, op::ATOMIC_ACK, p.psn, 0x1f, Vec::new())
+                });
             } else if p.ack_req {
                 out.push(self.response(idx, op::ACK, p.psn, 0x1f, Vec::new()));
             }
@@ -1112,6 +1172,7 @@ impl SendBench {
                     ("dip", r.dip.into()),
                     ("payload_len", r.payload.len() as u64),
                     ("syndrome", r.syndrome.into()),
+                    ("swap_add", r.value),
                 ],
             );
             let n = r.payload.len().div_ceil(self.bytes);
@@ -1323,6 +1384,8 @@ impl SendBench {
                     rkey: get("rkey") as u32,
                     dma_len: get("dma_len") as u32,
                     imm: get("imm") as u32,
+                    swap_add: get("swap_add"),
+                    compare: get("compare"),
                     payload: Vec::new(),
                 };
                 self.job = Some((p, get("payload_len") as usize));
@@ -1438,6 +1501,15 @@ impl SendBench {
 
     /// A work request opcode.
     pub fn rng_opcode(&mut self) -> u8 {
-        [wr::SEND, wr::SEND_IMM, wr::WRITE, wr::WRITE_IMM, wr::READ][self.rng.below(5) as usize]
+        const KINDS: [u8; 7] = [
+            wr::SEND,
+            wr::SEND_IMM,
+            wr::WRITE,
+            wr::WRITE_IMM,
+            wr::READ,
+            wr::CMP_SWAP,
+            wr::FETCH_ADD,
+        ];
+        KINDS[self.rng.below(7) as usize]
     }
 }

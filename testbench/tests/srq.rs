@@ -89,6 +89,7 @@ fn aeth(idx: u16, psn: u32, syndrome: u8, msn: u32) -> Effect {
         msn,
         len: 0,
         pieces: vec![],
+        value: 0,
     })
 }
 

@@ -548,8 +548,8 @@ code_enum! {
         TxRequests = 0x19, "TX_REQUESTS", "";
         /// `TX_ACKS`.
         TxAcks = 0x1a, "TX_ACKS", "";
-        /// `TX_READ_RESPONSES`.
-        TxReadResponses = 0x1b, "TX_READ_RESPONSES", "";
+        /// Packets of READ responses, and responses of atomics.
+        TxReadResponses = 0x1b, "TX_READ_RESPONSES", "packets of READ responses, and responses of atomics";
         /// `TX_RNR_NAKS`.
         TxRnrNaks = 0x1c, "TX_RNR_NAKS", "";
         /// `TX_NAK_PSN_SEQ`.

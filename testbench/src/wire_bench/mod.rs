@@ -16,8 +16,8 @@ use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
 
 use crate::wire::{
-    Aeth, Bth, ETHERTYPE_IPV4, Ethernet, ExtHeader, ExtHeaders, Ip, Ipv4, Mac, ROCE_PORT, Reth, Roce, Udp, opcode_info,
-    source_port,
+    Aeth, AtomicEth, Bth, ETHERTYPE_IPV4, Ethernet, ExtHeader, ExtHeaders, Ip, Ipv4, Mac, ROCE_PORT, Reth, Roce, Udp,
+    opcode_info, source_port,
 };
 
 /// `rx_desc_t`.
@@ -57,6 +57,8 @@ const TX_JOB: Layout = Layout(&[
     ("syndrome", 8),
     ("msn", 24),
     ("imm", 32),
+    ("swap_add", 64),
+    ("compare", 64),
 ]);
 const TX_PIECE: Layout = Layout(&[("addr", 64), ("len", 13), ("is_inline", 1)]);
 const TX_ERR: Layout = Layout(&[("qp_idx", 16), ("psn", 24), ("err", 3)]);
@@ -180,6 +182,8 @@ pub struct Job {
     pub syndrome: u8,
     pub msn: u32,
     pub imm: [u8; 4],
+    pub swap_add: u64,
+    pub compare: u64,
 }
 
 /// Where a part of a payload comes from.
@@ -597,6 +601,15 @@ impl WireBench {
                 }
                 ExtHeader::ImmDt => ext.imm = Some(job.imm),
                 ExtHeader::Ieth => ext.ieth = Some(job.rkey),
+                ExtHeader::AtomicEth => {
+                    ext.atomic = Some(AtomicEth {
+                        va: job.va,
+                        rkey: job.rkey,
+                        swap_add: job.swap_add,
+                        compare: job.compare,
+                    })
+                }
+                ExtHeader::AtomicAckEth => ext.atomic_ack = Some(job.swap_add),
                 other => panic!("a job has no field for {other:?}"),
             }
         }
@@ -696,6 +709,8 @@ impl WireBench {
                     ("syndrome", u64::from(job.syndrome)),
                     ("msn", u64::from(job.msn)),
                     ("imm", u64::from(u32::from_le_bytes(job.imm))),
+                    ("swap_add", job.swap_add),
+                    ("compare", job.compare),
                 ] {
                     let (lsb, w) = TX_JOB.field(field);
                     jobs.set(s as u32 * TX_JOB.width() + lsb, w, value);
