@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory regions.
 
-use openrnic_spec::{Access, CmdHeader, CmdMr, CmdOpcode};
+use openrnic_spec::{Access, CmdHeader, CmdMr, CmdOpcode, MrKind};
 
 use crate::bus::{Bus, DmaBuf};
 use crate::device::{Device, lock};
@@ -23,6 +23,8 @@ pub struct MrInit {
     pub align: usize,
     /// Variable part of the key (bits 7:0).
     pub key: u8,
+    /// Whether work requests and peers may invalidate the key.
+    pub kind: MrKind,
 }
 
 impl Default for MrInit {
@@ -34,6 +36,7 @@ impl Default for MrInit {
             iova: None,
             align: 4096,
             key: 0,
+            kind: MrKind::Region,
         }
     }
 }
@@ -94,6 +97,7 @@ impl<B: Bus> MemoryRegion<B> {
             .with_pd(pd.handle.0)
             .with_access(init.access.0 as u8)
             .with_key(init.key)
+            .with_kind(init.kind.into())
             .with_va(iova.0)
             .with_length(init.length as u64)
             .with_host_addr(buf.addr);

@@ -106,6 +106,14 @@ impl SendWr {
         }
     }
 
+    /// SEND that invalidates `key` at the receiver before it completes there (IBV_WR_SEND_WITH_INV).
+    pub fn send_with_inv(wr_id: u64, sges: Vec<Sge>, key: RKey) -> Self {
+        Self {
+            imm: key.0,
+            ..Self::new(wr_id, WqeOpcode::SendWithInv, sges)
+        }
+    }
+
     /// The same after all READs and atomics before it (IBV_SEND_FENCE).
     #[must_use]
     pub fn fenced(mut self) -> Self {

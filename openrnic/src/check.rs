@@ -589,8 +589,8 @@ impl<'a> Names<'a> {
             What::PostSend(p) => {
                 let (group, _) = self.spanned(&p.qps)?;
                 self.pieces(&p.sg, group.nic)?;
-                if let Some(remote) = &p.remote {
-                    self.mr(remote)?;
+                for region in p.remote.iter().chain(&p.invalidate) {
+                    self.mr(region)?;
                 }
                 if p.inline.is_some() && !p.sg.is_empty() {
                     return self.fail(span.clone(), "`sg` and `inline` exclude each other");
@@ -631,6 +631,9 @@ impl<'a> Names<'a> {
                 }
                 if let Some(qps) = &c.qps {
                     self.group(qps.span(), qps.get_ref())?;
+                }
+                if let Some(region) = &c.invalidated {
+                    self.mr(region)?;
                 }
             }
             What::ExpectQp(e) => {

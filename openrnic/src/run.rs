@@ -13,8 +13,8 @@ use openrnic_driver::{
 };
 use openrnic_sim::rng::Stream;
 use openrnic_spec::{
-    Access, CmdStatus, CounterId, DB_RQ, DB_SQ, DbQueue, Mtu, Opcode, QpAttr, QpAttrBit, QpState, QpType, UAR_BASE,
-    UAR_BYTES, WcStatus, qp_edge,
+    Access, CmdStatus, CounterId, DB_RQ, DB_SQ, DbQueue, MrKind, Mtu, Opcode, QpAttr, QpAttrBit, QpState, QpType,
+    UAR_BASE, UAR_BYTES, WcStatus, qp_edge,
 };
 
 use crate::attrs::{NicAddress, differences, named, record};
@@ -257,6 +257,9 @@ impl<'a> Run<'a> {
             )?;
             let mut init = MrInit::new(*mr.bytes.get_ref(), mr.access.map_or(MR_ACCESS, |a| a.0));
             init.iova = mr.iova.map(openrnic_driver::Iova);
+            if mr.fast_reg {
+                init.kind = MrKind::FastReg;
+            }
             let made = pd
                 .register(&init)
                 .with_context(|| format!("memory region `{}`", mr.name.get_ref()))?;
@@ -865,6 +868,10 @@ impl<'a> Run<'a> {
 
     fn post_send(&mut self, p: &PostSend) -> Result<()> {
         let sges = self.pieces(&p.sg)?;
+        let invalidate = match &p.invalidate {
+            Some(name) => Some(self.mr(name.get_ref())?.rkey().0),
+            None => None,
+        };
         let (addr, rkey) = match &p.remote {
             Some(name) => {
                 let mr = self.mr(name.get_ref())?;
@@ -881,7 +888,7 @@ impl<'a> Run<'a> {
                 wr.signaled = !p.unsignaled;
                 wr.solicited = p.solicited;
                 wr.fence = p.fence;
-                wr.imm = p.imm;
+                wr.imm = invalidate.unwrap_or(p.imm);
                 wr.atomic = (p.compare.unwrap_or(0), p.swap_add.unwrap_or(0));
                 wr.remote_addr = addr;
                 wr.rkey = p.rkey.map_or(rkey, RKey);
@@ -965,6 +972,13 @@ impl<'a> Run<'a> {
             if let Some(imm) = c.imm {
                 ensure!(wc.imm == Some(imm), wrong(format!("immediate {imm:#x}")));
             }
+            if let Some(name) = &c.invalidated {
+                let key = self.mr(name.get_ref())?.rkey();
+                ensure!(
+                    wc.invalidated == Some(key),
+                    wrong(format!("the key {:#x} of `{}` invalidated", key.0, name.get_ref()))
+                );
+            }
         }
         Ok(())
     }
@@ -976,6 +990,9 @@ impl<'a> Run<'a> {
             text += &format!(", {} bytes", wc.byte_len);
             if let Some(imm) = wc.imm {
                 text += &format!(", immediate {imm:#x}");
+            }
+            if let Some(key) = wc.invalidated {
+                text += &format!(", key {:#x} invalidated", key.0);
             }
         } else if wc.vendor_err != 0 {
             text += &format!(

@@ -246,6 +246,9 @@ table! {
         /// Address of the first byte; by default its bus address.
         #[serde(default)]
         iova: Option<u64>,
+        /// A key for fast registration: peers and work requests may invalidate it.
+        #[serde(default)]
+        fast_reg: bool,
     }
 }
 
@@ -658,6 +661,9 @@ table! {
         /// Immediate.
         #[serde(default)]
         imm: u32,
+        /// Region whose key a SEND_WITH_INV invalidates.
+        #[serde(default)]
+        invalidate: Option<Spanned<String>>,
         /// Atomics: what the memory is compared with.
         #[serde(default)]
         compare: Option<u64>,
@@ -726,6 +732,9 @@ table! {
         /// Immediate.
         #[serde(default)]
         imm: Option<u32>,
+        /// Region whose key was invalidated.
+        #[serde(default)]
+        invalidated: Option<Spanned<String>>,
         /// Longest wait.
         #[serde(default)]
         wait_cycles: Option<u64>,

@@ -61,7 +61,8 @@ scenarios!(
     slow_host,
     one_install,
     srq,
-    atomics
+    atomics,
+    send_inv
 );
 
 /// The widths between take the same paths as their neighbours: the broadest scenarios show that they work.

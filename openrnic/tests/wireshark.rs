@@ -96,10 +96,10 @@ fn atomics_are_dissected_with_their_operands_and_results() {
     assert_eq!(tshark(&capture, &["-Y", "_ws.malformed || !infiniband"]), "");
     // Operands of the two swaps, and what the memory held.
     let number = |field: &str| {
-        field
-            .trim()
-            .strip_prefix("0x")
-            .map_or_else(|| field.trim().parse().unwrap(), |hex| u64::from_str_radix(hex, 16).unwrap())
+        field.trim().strip_prefix("0x").map_or_else(
+            || field.trim().parse().unwrap(),
+            |hex| u64::from_str_radix(hex, 16).unwrap(),
+        )
     };
     let swaps = tshark(
         &capture,

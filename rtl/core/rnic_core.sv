@@ -136,10 +136,10 @@ module rnic_core
   mr_inv_t [1:0] mr_inv;
   // verilator lint_off UNUSEDSIGNAL
   logic [1:0] mr_inv_done;
-  mr_err_e mr_inv_err;
   // verilator lint_on UNUSEDSIGNAL
-  assign mr_inv_valid = '0;
-  assign mr_inv       = '0;
+  mr_err_e mr_inv_err;
+  assign mr_inv_valid[0] = 1'b0;
+  assign mr_inv[0]       = '0;
   logic [1:0] cqe_valid, cqe_ready;
   cqe_req_t [1:0] cqe;
   logic [2:0] eqe_valid, eqe_ready;
@@ -295,6 +295,7 @@ module rnic_core
       .rd_req_valid_o(rd_req_valid[RdRecv]), .rd_req_ready_i(rd_req_ready[RdRecv]), .rd_req_o(rd_req[RdRecv]),
       .rd_rsp_valid_i(rd_rsp_valid[RdRecv]), .rd_rsp_ready_o(rd_rsp_ready[RdRecv]), .rd_rsp_data_i(rd_rsp_data), .rd_rsp_ctl_i(rd_rsp_ctl),
       .wr_valid_o(wr_valid[WrRecv]), .wr_ready_i(wr_ready[WrRecv]), .wr_hdr_o(wr_hdr[WrRecv]), .wr_data_o(wr_data[WrRecv]), .wr_last_o(wr_last[WrRecv]),
+      .mr_inv_valid_o(mr_inv_valid[1]), .mr_inv_o(mr_inv[1]), .mr_inv_done_i(mr_inv_done[1]), .mr_inv_err_i(mr_inv_err),
       .mr_req_valid_o(mr_req_valid[3:2]), .mr_req_ready_i(mr_req_ready[3:2]), .mr_req_o(mr_req[3:2]), .mr_rsp_valid_i(mr_rsp_valid[3:2]), .mr_rsp_i(mr_rsp),
       .cqe_valid_o(cqe_valid[1]), .cqe_ready_i(cqe_ready[1]), .cqe_o(cqe[1]), .cq_idle_i(cq_idle),
       .eqe_valid_o(eqe_valid[2]), .eqe_ready_i(eqe_ready[2]), .eqe_o(eqe[2]),

@@ -16,6 +16,7 @@
 //   too many READs and atomics                                                            0x61  REM_INV_REQ_ERR or QP_REQ_ERR
 //   receive too short                                                                      0x61  LOC_LEN_ERR
 //   remote key (CQE when a WRITE with immediate has its receive WQE)                       0x62  LOC_ACCESS_ERR or QP_ACCESS_ERR
+//   key that a SEND cannot invalidate (its payload is placed then)                         0x62  LOC_ACCESS_ERR
 //   local key of a receive                                                                 0x63  LOC_PROT_ERR
 //   receive WQE malformed or not readable                                                  0x63  LOC_QP_OP_ERR
 //   WQE of a shared receive queue not readable                                             0x63  QP_FATAL; the WQE stays in the queue
@@ -59,6 +60,8 @@ module rnic_recv
     output logic rd_req_valid_o, input logic rd_req_ready_i, output dma_rd_req_t rd_req_o,
     input  logic rd_rsp_valid_i, output logic rd_rsp_ready_o, input logic [DataW-1:0] rd_rsp_data_i, input dma_rd_ctl_t rd_rsp_ctl_i,
     output logic wr_valid_o, input logic wr_ready_i, output dma_wr_hdr_t wr_hdr_o, output logic [DataW-1:0] wr_data_o, output logic wr_last_o,
+    // invalidation of keys
+    output logic mr_inv_valid_o, output mr_inv_t mr_inv_o, input logic mr_inv_done_i, input mr_err_e mr_inv_err_i,
     // memory keys
     output logic [1:0] mr_req_valid_o, input logic [1:0] mr_req_ready_i, output mr_req_t [1:0] mr_req_o, input logic [1:0] mr_rsp_valid_i, input mr_rsp_t mr_rsp_i,
     // completions, events, errors
@@ -119,6 +122,7 @@ module rnic_recv
       .rd_epoch_i(rd_epoch), .rd_halted_i(rd_halted), .rd_pop_i(rd_pop), .rd_new_done_i(rd_new_done),
       .rd_empty_valid_i(rd_empty_valid), .rd_empty_idx_i(rd_empty_idx),
       .job_valid_o(job_valid[0]), .job_ready_i(job_ready[0]), .job_o(job[0]),
+      .inv_valid_o(mr_inv_valid_o), .inv_o(mr_inv_o), .inv_done_i(mr_inv_done_i), .inv_err_i(mr_inv_err_i),
       .mr_req_valid_o(mr_req_valid_o[0]), .mr_req_ready_i(mr_req_ready_i[0]), .mr_req_o(mr_req_o[0]), .mr_rsp_valid_i(mr_rsp_valid_i[0]), .mr_rsp_i,
       .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i,
       .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o,

@@ -107,8 +107,7 @@ module rnic_resp_check
   assign starts    = info.first || info.only;
   assign ends      = info.last || info.only;
   assign seq_ok    = in_send_i ? (info.is_send && !starts) : in_write_i ? (info.is_write && !starts) : starts;
-  // SEND with invalidate is not built.
-  assign known     = (info.is_send && !info.has_ieth) || info.is_write || info.is_read_req || info.is_atomic_req;
+  assign known     = info.is_send || info.is_write || info.is_read_req || info.is_atomic_req;
   assign size_ok   = info.pay_full ? desc_i.payload_len == mtu
                    : info.pay_none ? desc_i.payload_len == '0
                    : desc_i.payload_len <= mtu && !(info.pay_min1 && desc_i.payload_len == '0);

@@ -85,6 +85,11 @@ module rnic_responder
     output logic         job_valid_o,
     input  logic         job_ready_i,
     output tx_job_t      job_o,
+    // invalidation of a key (rnic_mr): held until done
+    output logic         inv_valid_o,
+    output mr_inv_t      inv_o,
+    input  logic         inv_done_i,
+    input  mr_err_e      inv_err_i,
     // services
     output logic         mr_req_valid_o,
     input  logic         mr_req_ready_i,
@@ -148,6 +153,7 @@ module rnic_responder
     StCheck,   // verdict is being formed
     StPlace,   // payload is placed or thrown away
     StAtomic,  // an atomic is executed, or its result looked up
+    StInv,     // the key of a SEND with invalidate is invalidated, once its payload is placed
     StCommit   // section is written, or all is dropped, once the hand-overs of the one before are done
   } state_e;
   state_e state_q, state_d;
@@ -302,6 +308,24 @@ module rnic_responder
       .rd_rsp_data_i, .rd_rsp_ctl_i,
       .wr_valid_o(place_wr), .wr_ready_i(wr_ready_i && !at_wr), .wr_hdr_o(place_wr_hdr), .wr_data_o(place_wr_data), .wr_last_o(place_wr_last)
   );
+
+  // ---------------------------------------------------------------- invalidation
+  // After the payload, before the completion. Of a key that cannot be invalidated the completion tells; the payload is placed then.
+  logic inv_q, invalidates;
+  qpn_t qpn;
+  assign qpn = make_qpn(ctx_q.hot.gen, idx_q, QpIdxW);
+`ifdef RNIC_CUT_SEND_INV
+  assign invalidates = 1'b0;
+`else
+  assign invalidates = info.has_ieth && v_q.exec && place_status == WC_STATUS_SUCCESS;
+`endif
+  assign inv_valid_o = inv_q;
+  assign inv_o       = '{key: d_q.rkey, pd: ctx_q.create.pd, qpn: qpn};
+`ifdef RNIC_CUT_SEND_INV_ORDER
+  always_ff @(posedge clk_i) inv_q <= !rst_i && state_q == StInv && !inv_done_i;
+`else
+  always_ff @(posedge clk_i) inv_q <= !rst_i && state_q == StInv && !pay_busy && !inv_done_i;
+`endif
 
   // ---------------------------------------------------------------- atomics
   logic at_done, at_found, at_found_q;
@@ -519,8 +543,6 @@ module rnic_responder
 
   // ---------------------------------------------------------------- what is handed over after the commit
   cqe_req_t cqe;
-  qpn_t qpn;
-  assign qpn = make_qpn(ctx_q.hot.gen, idx_q, QpIdxW);
   always_comb begin
     cqe           = '0;
     cqe.cqn       = ctx_q.create.recv_cq;
@@ -533,8 +555,9 @@ module rnic_responder
     cqe.status    = cqe_status;
     if (cqe_status == WC_STATUS_SUCCESS) begin
       cqe.with_imm = info.has_imm;
+      cqe.with_inv = info.has_ieth;
       cqe.byte_len = n.done;
-      cqe.imm      = info.has_imm ? d_q.imm : '0;
+      cqe.imm      = info.has_imm ? d_q.imm : info.has_ieth ? d_q.rkey : '0;
     end else if (!visit_q && v_q.exec) begin
       cqe.vendor_err = vendor_q;
     end
@@ -596,8 +619,10 @@ module rnic_responder
       StCheck:  state_d = StPlace;
       StPlace:
         if (place_done)
-          state_d = (info.is_atomic_req && (v_q.dup_atomic || (v_q.exec && place_status == WC_STATUS_SUCCESS))) ? StAtomic : StCommit;
+          state_d = (info.is_atomic_req && (v_q.dup_atomic || (v_q.exec && place_status == WC_STATUS_SUCCESS))) ? StAtomic
+                  : invalidates ? StInv : StCommit;
       StAtomic: if (at_done) state_d = StCommit;
+      StInv:    if (inv_done_i) state_d = StCommit;
       StCommit: if (at_commit) state_d = StIdle;
       default:  state_d = StIdle;
     endcase
@@ -638,6 +663,10 @@ module rnic_responder
       at_err_q   <= at_err;
       if (at_err != DMA_ERR_OK) status_q <= WC_STATUS_LOC_QP_OP_ERR;
     end
+    if (inv_done_i && inv_err_i != MR_ERR_OK) begin
+      status_q <= WC_STATUS_LOC_ACCESS_ERR;
+      vendor_q <= 8'h10 | 8'(inv_err_i);
+    end
     if (state_q == StIdle) begin
       cold_asked_q <= 1'b0;
       cold_here_q  <= 1'b0;
@@ -655,6 +684,7 @@ module rnic_responder
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
       if (rd_push_o) a_slot_free : assert (!rd_used[PtrW]);
+      if (inv_done_i) a_invalidation_expected : assert (inv_q);
       if (cold_rsp_valid_i) a_context_expected : assert (cold_asked_q && !cold_here_q);
       if (commit) a_no_two_messages : assert (!(n.in_send && n.in_write));
     end

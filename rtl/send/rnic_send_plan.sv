@@ -26,14 +26,16 @@ module rnic_send_plan
   assign sec = visit_i.sec;
 
   kind_e kind;
-  logic known, with_imm, is_read, atomic, inl;
+  logic known, with_imm, with_inv, is_read, atomic, inl;
   always_comb begin
     known    = 1'b1;
     with_imm = 1'b0;
+    with_inv = 1'b0;
     kind     = KIND_SEND;
     case (wqe_i.opcode)
       WQE_OPCODE_SEND: ;
       WQE_OPCODE_SEND_WITH_IMM: with_imm = 1'b1;
+      WQE_OPCODE_SEND_WITH_INV: with_inv = 1'b1;
       WQE_OPCODE_RDMA_WRITE: kind = KIND_WRITE;
       WQE_OPCODE_RDMA_WRITE_WITH_IMM: begin
         kind     = KIND_WRITE;
@@ -75,10 +77,10 @@ module rnic_send_plan
   logic sent_before;
   assign sent_before = psn_t'(sec.next_psn - sec.una_psn) < psn_t'(sec.top_psn - sec.una_psn);
 
-  function automatic logic [7:0] opcode_of(kind_e k, logic imm, logic f, logic l);
+  function automatic logic [7:0] opcode_of(kind_e k, logic imm, logic inv, logic f, logic l);
     case (k)
-      KIND_SEND: return f ? (l ? (imm ? OPC_RC_SEND_ONLY_IMM : OPC_RC_SEND_ONLY) : OPC_RC_SEND_FIRST)
-                          : (l ? (imm ? OPC_RC_SEND_LAST_IMM : OPC_RC_SEND_LAST) : OPC_RC_SEND_MIDDLE);
+      KIND_SEND: return f ? (l ? (inv ? OPC_RC_SEND_ONLY_INV : imm ? OPC_RC_SEND_ONLY_IMM : OPC_RC_SEND_ONLY) : OPC_RC_SEND_FIRST)
+                          : (l ? (inv ? OPC_RC_SEND_LAST_INV : imm ? OPC_RC_SEND_LAST_IMM : OPC_RC_SEND_LAST) : OPC_RC_SEND_MIDDLE);
       KIND_WRITE: return f ? (l ? (imm ? OPC_RC_WRITE_ONLY_IMM : OPC_RC_WRITE_ONLY) : OPC_RC_WRITE_FIRST)
                            : (l ? (imm ? OPC_RC_WRITE_LAST_IMM : OPC_RC_WRITE_LAST) : OPC_RC_WRITE_MIDDLE);
       KIND_CMP_SWAP: return OPC_RC_CMP_SWAP;
@@ -90,7 +92,7 @@ module rnic_send_plan
   always_comb begin
     job_o             = '0;
     job_o.qp_idx      = visit_i.idx;
-    job_o.opcode      = opcode_of(kind, with_imm, first, last_pkt);
+    job_o.opcode      = opcode_of(kind, with_imm, with_inv, first, last_pkt);
 `ifdef RNIC_CUT_SOLICITED
     job_o.se          = 1'b0;
 `else
@@ -104,7 +106,7 @@ module rnic_send_plan
     job_o.psn         = sec.next_psn;
     job_o.payload_len = n;
     job_o.va          = wqe_i.remote_va + 64'(sec.snd_off);   // a RETH not at offset 0 is that of a READ asked for again
-    job_o.rkey        = wqe_i.rkey;
+    job_o.rkey        = with_inv ? wqe_i.imm : wqe_i.rkey;   // the key to invalidate stands where an immediate would
     job_o.dma_len     = left;
     job_o.imm         = wqe_i.imm;
     job_o.swap_add    = wqe_i.swap_add;

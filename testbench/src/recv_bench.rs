@@ -72,6 +72,7 @@ const POS_WR: Layout = Layout(&[("idx", 16), ("epoch", 16), ("val", 16)]);
 const RD_REQ: Layout = Layout(&[("addr", 64), ("len", 16)]);
 const RD_CTL: Layout = Layout(&[("last", 1), ("err", 3)]);
 const WR_HDR: Layout = Layout(&[("addr", 64), ("len", 16)]);
+const MR_INV: Layout = Layout(&[("key", 32), ("pd", 16), ("qpn", 24)]);
 const MR_REQ: Layout = Layout(&[("key", 32), ("va", 64), ("len", 32), ("pd", 16), ("access", 4)]);
 const MR_RSP: Layout = Layout(&[("err", 3), ("addr", 64)]);
 const CQE: Layout = Layout(&[
@@ -344,6 +345,11 @@ pub enum Effect {
     },
     /// Acknowledge or READ response handed over; `pieces` are bus addresses and lengths.
     Tx(Tx),
+    /// A key was invalidated, or could not be (as `mr_err_e`).
+    Inv {
+        key: u32,
+        err: u8,
+    },
     /// ERR asked for.
     Err {
         idx: u16,
@@ -364,6 +370,7 @@ pub struct Cqe {
     pub wqe_index: u16,
     pub status: u8,
     pub with_imm: bool,
+    pub with_inv: bool,
     pub byte_len: u32,
     pub imm: u32,
     pub vendor_err: u8,
@@ -435,6 +442,8 @@ pub struct RecvBench {
     pub prod: Vec<(u16, u16)>,
     /// Registered regions.
     pub regions: Vec<Region>,
+    /// Keys of them that a peer may invalidate.
+    pub fast_reg: Vec<u32>,
     /// Host memory.
     pub mem: Vec<u8>,
     /// Addresses whose reads fail, and how.
@@ -465,6 +474,7 @@ pub struct RecvBench {
     prod_seen: u16,
     cold: [Option<Answer<u16>>; 2],
     mr: [VecDeque<Answer<Bits>>; 2],
+    inv: Option<Answer<()>>,
     reads: VecDeque<Read>,
     read_offered: bool,
     write: Option<(Bits, Vec<u8>)>,
@@ -507,6 +517,7 @@ impl RecvBench {
             ("wr_hdr_o", WR_HDR.width()),
             ("mr_req_o", 2 * MR_REQ.width()),
             ("mr_rsp_i", MR_RSP.width()),
+            ("mr_inv_o", MR_INV.width()),
             ("cqe_o", CQE.width()),
             ("eqe_o", EQE.width()),
             ("qp_err_o", QP_ERR.width()),
@@ -572,6 +583,7 @@ impl RecvBench {
             qps: vec![empty; n],
             prod: vec![(0, 0); n],
             regions: Vec::new(),
+            fast_reg: Vec::new(),
             mem,
             bad_reads: Vec::new(),
             bad_tx: Vec::new(),
@@ -591,6 +603,7 @@ impl RecvBench {
             prod_seen: 0,
             cold: [None, None],
             mr: Default::default(),
+            inv: None,
             reads: VecDeque::new(),
             read_offered: false,
             write: None,
@@ -687,6 +700,27 @@ impl RecvBench {
     pub fn bytes_at(&self, addr: u64, len: usize) -> &[u8] {
         let at = (addr - MEM_BASE) as usize;
         &self.mem[at..at + len]
+    }
+
+    /// Answers the invalidation that is asked for.
+    fn invalidate(&mut self) {
+        let req = element(&self.dut.get_wide("mr_inv_o"), MR_INV, 0);
+        let f = |name| get(MR_INV, &req, name);
+        let key = f("key") as u32;
+        assert_eq!(self.dut.get("mr_inv_valid_o"), 1, "held until it is answered");
+        let (qpn, idx) = (f("qpn") as u32, (f("qpn") & ((1 << QP_IDX_W) - 1)) as u16);
+        assert_eq!(qpn, self.qpn(idx));
+        let err = match self.regions.iter().position(|r| r.key == key) {
+            None => 1,
+            Some(_) if !self.fast_reg.contains(&key) => 3,
+            Some(i) if u64::from(self.regions[i].pd) != f("pd") => 2,
+            Some(i) => {
+                self.regions.remove(i);
+                0
+            }
+        };
+        self.dut.set("mr_inv_err_i", u64::from(err));
+        self.did(Effect::Inv { key, err });
     }
 
     fn look_up(&self, req: &Bits) -> Bits {
@@ -1013,6 +1047,12 @@ impl RecvBench {
         if mr_ready == 3 {
             mr_ready = 1;
         }
+        let inv_done = self.inv.as_ref().is_some_and(|a| a.due <= now);
+        self.dut.set("mr_inv_done_i", u64::from(inv_done));
+        if inv_done {
+            self.inv = None;
+            self.invalidate();
+        }
         self.dut.set("mr_req_ready_i", mr_ready);
         self.dut.set("mr_rsp_valid_i", mr_rsp);
         let cqe_ready = !self.stall_cqe && self.rng.chance(m.ready);
@@ -1077,6 +1117,10 @@ impl RecvBench {
             }
             self.read_offered = false;
         }
+        if self.inv.is_none() && !inv_done && self.dut.sampled("mr_inv_valid_o") == 1 {
+            let due = now + 2 + self.latency();
+            self.inv = Some(Answer { due, what: () });
+        }
         let mr_asked = self.dut.sampled("mr_req_valid_o") & mr_ready;
         for p in 0..2 {
             if mr_asked & 1 << p != 0 {
@@ -1090,7 +1134,7 @@ impl RecvBench {
         if cqe_ready && self.dut.sampled("cqe_valid_o") == 1 {
             let c = element(&self.dut.sampled_wide("cqe_o"), CQE, 0);
             let f = |name| get(CQE, &c, name);
-            assert_eq!((f("with_inv"), f("grh"), f("src_qpn")), (0, 0, 0));
+            assert_eq!((f("grh"), f("src_qpn")), (0, 0));
             self.did(Effect::Cqe(Cqe {
                 cqn: f("cqn") as u16,
                 idx: f("qp_idx") as u16,
@@ -1101,6 +1145,7 @@ impl RecvBench {
                 wqe_index: f("wqe_index") as u16,
                 status: f("status") as u8,
                 with_imm: f("with_imm") == 1,
+                with_inv: f("with_inv") == 1,
                 byte_len: f("byte_len") as u32,
                 imm: f("imm") as u32,
                 vendor_err: f("vendor_err") as u8,

@@ -159,6 +159,8 @@ pub mod op {
     pub const ATOMIC_ACK: u8 = 0x12;
     pub const CMP_SWAP: u8 = 0x13;
     pub const FETCH_ADD: u8 = 0x14;
+    pub const SEND_LAST_INV: u8 = 0x16;
+    pub const SEND_ONLY_INV: u8 = 0x17;
 }
 /// Work request opcodes (`enum ibv_wr_opcode`).
 #[allow(missing_docs)]
@@ -170,6 +172,7 @@ pub mod wr {
     pub const READ: u8 = 4;
     pub const CMP_SWAP: u8 = 5;
     pub const FETCH_ADD: u8 = 6;
+    pub const SEND_INV: u8 = 9;
 }
 /// Completion statuses (`enum ibv_wc_status`).
 #[allow(missing_docs)]
@@ -477,6 +480,7 @@ pub struct Message {
     pub va: u64,
     pub rkey: u32,
     pub len: u32,
+    /// Immediate, or the key to invalidate.
     pub imm: Option<u32>,
     pub se: bool,
 }
@@ -871,7 +875,7 @@ impl SendBench {
     pub fn message(&self, wqe: &Wqe) -> Message {
         let read = matches!(wqe.opcode, wr::READ | wr::CMP_SWAP | wr::FETCH_ADD);
         let with_va = read || wqe.opcode == wr::WRITE || wqe.opcode == wr::WRITE_IMM;
-        let with_imm = wqe.opcode == wr::WRITE_IMM || wqe.opcode == wr::SEND_IMM;
+        let with_imm = matches!(wqe.opcode, wr::WRITE_IMM | wr::SEND_IMM | wr::SEND_INV);
         let bytes = self.gather(wqe);
         Message {
             opcode: wqe.opcode,
@@ -943,6 +947,7 @@ impl SendBench {
                 op::SEND_FIRST
                     | op::SEND_ONLY
                     | op::SEND_ONLY_IMM
+                    | op::SEND_ONLY_INV
                     | op::WRITE_FIRST
                     | op::WRITE_ONLY
                     | op::WRITE_ONLY_IMM
@@ -962,9 +967,12 @@ impl SendBench {
             let (first, last) = match p.opcode {
                 op::SEND_FIRST | op::WRITE_FIRST => (true, false),
                 op::SEND_MIDDLE | op::WRITE_MIDDLE => (false, false),
-                op::SEND_LAST | op::SEND_LAST_IMM | op::WRITE_LAST | op::WRITE_LAST_IMM => (false, true),
+                op::SEND_LAST | op::SEND_LAST_IMM | op::SEND_LAST_INV | op::WRITE_LAST | op::WRITE_LAST_IMM => {
+                    (false, true)
+                }
                 op::SEND_ONLY
                 | op::SEND_ONLY_IMM
+                | op::SEND_ONLY_INV
                 | op::WRITE_ONLY
                 | op::WRITE_ONLY_IMM
                 | op::READ_REQUEST
@@ -976,7 +984,8 @@ impl SendBench {
                 p.opcode,
                 op::SEND_LAST_IMM | op::SEND_ONLY_IMM | op::WRITE_LAST_IMM | op::WRITE_ONLY_IMM
             );
-            let send = p.opcode <= op::SEND_ONLY_IMM;
+            let inv = matches!(p.opcode, op::SEND_LAST_INV | op::SEND_ONLY_INV);
+            let send = p.opcode <= op::SEND_ONLY_IMM || inv;
             let read = p.opcode == op::READ_REQUEST;
             let atomic = matches!(p.opcode, op::CMP_SWAP | op::FETCH_ADD);
             assert_eq!(peer.part.is_none(), first, "opcode {:#x} out of sequence", p.opcode);
@@ -1015,6 +1024,10 @@ impl SendBench {
             );
             m.bytes.extend_from_slice(&p.payload);
             if last {
+                if inv {
+                    m.imm = Some(p.rkey);
+                    m.opcode = wr::SEND_INV;
+                }
                 if imm {
                     m.imm = Some(p.imm);
                     m.opcode = if send { wr::SEND_IMM } else { wr::WRITE_IMM };
@@ -1501,7 +1514,7 @@ impl SendBench {
 
     /// A work request opcode.
     pub fn rng_opcode(&mut self) -> u8 {
-        const KINDS: [u8; 7] = [
+        const KINDS: [u8; 8] = [
             wr::SEND,
             wr::SEND_IMM,
             wr::WRITE,
@@ -1509,7 +1522,8 @@ impl SendBench {
             wr::READ,
             wr::CMP_SWAP,
             wr::FETCH_ADD,
+            wr::SEND_INV,
         ];
-        KINDS[self.rng.below(7) as usize]
+        KINDS[self.rng.below(8) as usize]
     }
 }

@@ -803,22 +803,6 @@ fn an_invalid_request_inside_of_a_send_is_reported_by_its_receive_wqe() {
 }
 
 #[test]
-fn operations_that_are_not_built_are_invalid_requests() {
-    all(|b| {
-        for (op, payload) in [(0x17, 8), (0x16, 8)] {
-            connect(b, 4, |qp| qp.access = 0xe);
-            let p = Packet {
-                payload: vec![1; payload],
-                va: va(DATA),
-                rkey: KEY,
-                ..b.packet(4, op, 100)
-            };
-            invalid(b, &format!("opcode {op:#x}"), vec![p], 100, 0);
-        }
-    });
-}
-
-#[test]
 fn lengths_against_the_path_mtu_are_checked() {
     all(|b| {
         for (op, len) in [
