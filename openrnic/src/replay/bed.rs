@@ -15,7 +15,7 @@ use openrnic_sim::model::NicSpec;
 use openrnic_sim::pcie::HostParams;
 use openrnic_sim::wire::{Direction, TapPoints};
 use openrnic_sim::{NicBus, SharedWorld, World, WorldParams};
-use openrnic_spec::{Access, Mtu, QpState, QpType};
+use openrnic_spec::{Access, MrKind, Mtu, QpState, QpType};
 use openrnic_testbench::wire::{Frame, Roce};
 
 use super::flow::Flow;
@@ -182,8 +182,17 @@ impl Bed {
     /// # Errors
     /// As the driver says.
     pub fn region(&self, va: Option<u64>, length: usize) -> Result<MemoryRegion<NicBus>> {
+        self.region_of(MrKind::Region, va, length)
+    }
+
+    /// The same, of a kind.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn region_of(&self, kind: MrKind, va: Option<u64>, length: usize) -> Result<MemoryRegion<NicBus>> {
         Ok(self.pd.register(&MrInit {
             iova: va.map(Iova),
+            kind,
             ..MrInit::new(length.max(1), all_access())
         })?)
     }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, bail};
 use openrnic_driver::{MemoryRegion, RecvWr};
 use openrnic_sim::NicBus;
+use openrnic_spec::MrKind;
 use openrnic_testbench::wire::Roce;
 
 use super::bed::{Bed, BedParams, QpPlan};
@@ -121,7 +122,16 @@ pub fn play(params: &BedParams, flow: &Flow, absent: &[u32], verbatim: bool) -> 
 /// The regions that the recorded responder must have had: per accepted key, all that was asked of it.
 fn regions(bed: &Bed, flow: &Flow) -> Result<BTreeMap<u32, Region>> {
     let mut extents: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    let mut lent: BTreeSet<u32> = BTreeSet::new();
     for (i, e) in flow.events.iter().enumerate() {
+        if let Some(key) = e
+            .roce
+            .ext
+            .ieth
+            .filter(|_| e.request && e.roce.icrc_ok() && !refused(flow, i))
+        {
+            lent.insert(key);
+        }
         let Some((key, va, len)) = target(e) else { continue };
         if !e.request || refused(flow, i) || !e.roce.icrc_ok() {
             continue;
@@ -132,13 +142,21 @@ fn regions(bed: &Bed, flow: &Flow) -> Result<BTreeMap<u32, Region>> {
         let extent = extents.entry(key).or_insert((va, end));
         *extent = (extent.0.min(va), extent.1.max(end));
     }
+    for key in &lent {
+        extents.entry(*key).or_insert((0, 8));
+    }
     let mut out = BTreeMap::new();
     for (key, (va, end)) in extents {
         let len = (end - va).max(8);
         if len > MAX_REGION {
             bail!("key {key:#x} was used for {len} bytes: a replay has at most {MAX_REGION} for one region");
         }
-        let mr = bed.region(Some(va), len as usize)?;
+        let kind = if lent.contains(&key) {
+            MrKind::FastReg
+        } else {
+            MrKind::Region
+        };
+        let mr = bed.region_of(kind, Some(va), len as usize)?;
         let shadow = vec![0xa5; len as usize];
         mr.write(0, &shadow)?;
         out.insert(key, Region { mr, base: va, shadow });
@@ -301,6 +319,9 @@ impl Player<'_> {
         }
         if let Some(atomic) = &mut roce.ext.atomic {
             atomic.rkey = key(atomic.rkey);
+        }
+        if let Some(ieth) = &mut roce.ext.ieth {
+            *ieth = key(*ieth);
         }
         roce = roce.seal();
         if !ok {
