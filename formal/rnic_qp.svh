@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Properties of rnic_qp with its real table, read at its end under FORMAL, for one QP index chosen freely and kept. With
+// Properties of rnic_qp with its real table, read at its end under FORMAL_QP_ENGINE, for one QP index chosen freely and kept. With
 // FORMAL_ANY_TABLE the table may hold anything at the start and is not cleared after reset: what holds for the next
-// command then holds for every command, whatever came before.
+// command then holds for every command, whatever came before. Commands are MODIFY and DESTROY, of any form; what CREATE makes of a section
+// is proof qp_apply, what it may take is proof qp_alloc.
 //
+//   p_writers       a section's hot word changes only in a write by an accepted command or by a hardware error, and becomes what that writes
 //   p_one_writer    a command and a hardware error never write in the same cycle
 //   p_edge          MODIFY changes a QP only along an edge of the second transcription of the table, with every attribute that it
 //                   requires and none that it does not allow
@@ -10,7 +12,7 @@
 //   p_rows_*        port and P_Key index change only where the table lists them, or with a new life
 //   p_stale         MODIFY and DESTROY by number change only a QP that lives under that very number, generation included
 //   p_identity      type, doorbell page, ring sizes, generation and validity change with a new life alone
-//   p_life          CREATE and DESTROY begin a new life, with the entry valid or not
+//   p_life          DESTROY begins a new life, with the entry not valid (CREATE: proof qp_apply)
 //   p_epoch         a new life has a new epoch, never 0; without a new life the epoch stays
 //   p_hardware      a hardware error changes nothing but the state (to ERR, to SQE) and the draining mark, of a living QP of that epoch
   import qp_table_oracle_pkg::*;
@@ -28,6 +30,14 @@
   assign f_mask = rec.mask;
   assign f_row  = oracle(f_old.qp_type, 3'(f_old.state), 3'(hot.state));
 
+  logic [$bits(qp_hot_t)-1:0] f_bits_q;
+  logic f_wrote_q;                                 // in the cycle before
+  always_ff @(posedge clk_i) begin
+    f_bits_q  <= (f_cmd || f_err) ? hot : f_bits;
+    f_wrote_q <= !rst_i && !f_first_q;
+    if (!rst_i && !f_first_q && f_wrote_q) p_writers : assert (f_bits == f_bits_q);
+  end
+
   // What is written, but for what a hardware error may change.
   qp_hot_t f_rest;
   always_comb begin
@@ -36,10 +46,9 @@
     f_rest.sq_draining = f_old.sq_draining;
   end
 
-  logic f_modify, f_destroy, f_create, f_by_number;
+  logic f_modify, f_destroy, f_by_number;
   assign f_modify    = cmd.opcode == CMD_OPCODE_MODIFY_QP;
   assign f_destroy   = cmd.opcode == CMD_OPCODE_DESTROY_QP;
-  assign f_create    = cmd.opcode == CMD_OPCODE_CREATE_QP || cmd.opcode == CMD_OPCODE_INSTALL_QP;
   assign f_by_number = !cmd.flags[CMD_FLAG_LIST];
 
   // The host: a read is answered in beats, one read at a time, with or without an error, whenever it likes.
@@ -57,6 +66,8 @@
     if (f_beats_q == '0) m_no_answer : assume (!rd_rsp_valid_i);
     m_last : assume (rd_rsp_ctl_i.last == (f_beats_q == 16'd1));
     if (!drain_req_o) m_no_ack : assume (!drain_ack_i);
+    m_commands : assume (qp_cmd_i.opcode inside {CMD_OPCODE_MODIFY_QP, CMD_OPCODE_DESTROY_QP});
+    if (f_first_q) m_starts : assume (!(cmd.opcode inside {CMD_OPCODE_CREATE_QP, CMD_OPCODE_INSTALL_QP}));
     // A state is one of seven, in the table as elsewhere.
     m_states : assume (f_old.state <= QP_STATE_ERR);
   end
@@ -76,7 +87,7 @@
         p_identity : assert (hot.valid && f_old.valid && hot.qp_type == f_old.qp_type && hot.gen == f_old.gen && hot.uar == f_old.uar
             && hot.log_sq == f_old.log_sq && hot.log_rq == f_old.log_rq && hot.sq_sig_all == f_old.sq_sig_all);
       if (f_cmd) p_epoch : assert (new_life ? hot.epoch != f_old.epoch && hot.epoch != '0 : hot.epoch == f_old.epoch);
-      if (f_cmd && (f_create || f_destroy)) p_life : assert (new_life && hot.valid == f_create);
+      if (f_cmd && f_destroy) p_life : assert (new_life && !hot.valid);
       if (f_err)
         p_hardware : assert (f_old.valid && !create_we && path_we == '0 && f_rest == f_old && hot.sq_draining <= f_old.sq_draining
             && (hot.state == f_old.state || hot.state inside {QP_STATE_ERR, QP_STATE_SQE}));

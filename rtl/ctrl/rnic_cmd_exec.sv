@@ -331,4 +331,8 @@ module rnic_cmd_exec
       for (int unsigned i = 0; i < NUM_EQ; i++) eq_ref_q[i] <= '0;
     end
   end
+
+`ifdef FORMAL_CMD_EXEC
+`include "rnic_cmd_exec.svh"
+`endif
 endmodule

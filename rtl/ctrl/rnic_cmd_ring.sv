@@ -59,7 +59,8 @@ module rnic_cmd_ring
 `endif
 
   // ---------------------------------------------------------------- reads
-  logic [15:0] slot, to_end, waiting, want;
+  logic [15:0] slot, to_end, waiting, want, want_q;
+  logic offered_q;                           // a read that waits to be accepted is the one that was offered
   logic [HeldW-1:0] held_q;                  // asked for, and not yet in the command register
   logic [3:0] open_q, stale_q;               // reads under way; those of an earlier ring among them
   logic fire, rsp_end, mine, got_cmd;
@@ -69,6 +70,9 @@ module rnic_cmd_ring
   always_comb begin
     want = (waiting < Burst) ? waiting : Burst;
     if (to_end < want) want = to_end;
+`ifndef RNIC_CUT_CMD_READ_STABLE
+    if (offered_q) want = want_q;
+`endif
   end
   assign rd_req_valid_o = running_q && !broken_q && go_i && want != '0 && stale_q == '0 && 16'(held_q) + want <= 16'(Depth);
   assign rd_req_o       = '{addr: ring_base_i + {42'd0, slot, 6'd0}, len: want << 6};
@@ -109,6 +113,8 @@ module rnic_cmd_ring
       else refused_q <= 1'b1;
     end
     if (fire) fetch_q <= fetch_q + want;
+    offered_q <= rd_req_valid_o && !rd_req_ready_i;
+    want_q    <= want;
     if (done_i) cons_q <= cons_q + 16'd1;
     held_q <= held_q + (fire ? HeldW'(want) : '0) - HeldW'(got_cmd);
     open_q <= open_q + 4'(fire) - 4'(rsp_end);
@@ -124,6 +130,7 @@ module rnic_cmd_ring
       held_q    <= '0;
       beat_q    <= '0;
       full_q    <= 1'b0;
+      offered_q <= 1'b0;
       stale_q   <= rst_i ? '0 : open_q + 4'(fire) - 4'(rsp_end);
     end
     if (rst_i) open_q <= '0;

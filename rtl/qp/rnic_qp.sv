@@ -258,7 +258,7 @@ module rnic_qp
       .ref_valid_o, .ref_o, .drain_req_o, .drain_ack_i, .cnt_o
   );
 
-`ifdef FORMAL
+`ifdef FORMAL_QP_ENGINE
 `include "rnic_qp.svh"
 `endif
 endmodule

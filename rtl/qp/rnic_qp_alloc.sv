@@ -190,7 +190,7 @@ module rnic_qp_alloc #(
     end
   end
 
-`ifdef FORMAL
+`ifdef FORMAL_QP_ALLOC
 `include "rnic_qp_alloc.svh"
 `endif
 endmodule

@@ -122,4 +122,8 @@ module rnic_qp_apply
     end
     path_o.en_sqd_async_notify = notify_o;
   end
+
+`ifdef FORMAL_QP_APPLY
+`include "rnic_qp_apply.svh"
+`endif
 endmodule

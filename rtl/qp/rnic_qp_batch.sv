@@ -529,7 +529,7 @@ module rnic_qp_batch
     end
   end
 
-`ifdef FORMAL
+`ifdef FORMAL_QP_BATCH
 `include "rnic_qp_batch.svh"
 `endif
 endmodule

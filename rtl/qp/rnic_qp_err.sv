@@ -221,7 +221,7 @@ module rnic_qp_err
     end
   end
 
-`ifdef FORMAL
+`ifdef FORMAL_QP_ERR
 `include "rnic_qp_err.svh"
 `endif
 endmodule

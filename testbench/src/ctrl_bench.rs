@@ -294,6 +294,10 @@ pub struct CtrlBench {
     beats: VecDeque<Beat>,
     /// Reads of the command ring: address and length.
     pub reads: Vec<(u64, usize)>,
+    /// No read is accepted.
+    pub hold_reads: bool,
+    /// The read that was offered and not accepted in the cycle before.
+    pub read_waits: Option<(u64, usize)>,
     /// DmaErr of the read after so many.
     pub fail_read: Option<(usize, u64)>,
     partial: [Vec<u8>; 3],
@@ -409,6 +413,8 @@ impl CtrlBench {
             rng: Stream::new(seed, "ctrl_bench", u64::from(data_width)),
             beats: VecDeque::new(),
             reads: Vec::new(),
+            hold_reads: false,
+            read_waits: None,
             fail_read: None,
             partial: [const { Vec::new() }; 3],
             out: Vec::new(),
@@ -480,7 +486,7 @@ impl CtrlBench {
             self.dut.set_wide("rd_rsp_data_i", &beat.data);
             self.dut.set("rd_rsp_ctl_i", u64::from(beat.last) << 3 | beat.err);
         }
-        let rd_ready = !self.stalls();
+        let rd_ready = !self.stalls() && !self.hold_reads;
         self.dut.set("rd_req_ready_i", u64::from(rd_ready));
         let wr_ready = (0..3).fold(0, |m, c| m | u64::from(!self.stalls()) << c);
         self.dut.set("wr_ready_i", wr_ready);
@@ -667,9 +673,19 @@ impl CtrlBench {
             );
             self.beats.pop_front();
         }
-        if rd_ready && self.dut.get("rd_req_valid_o") == 1 {
+        let waited = self.read_waits.take();
+        if self.dut.get("rd_req_valid_o") == 1 {
             let req = self.dut.get_wide("rd_req_o");
-            self.accept_read(bits(&req, 16, 64), bits(&req, 0, 16) as usize, now);
+            let read = (bits(&req, 16, 64), bits(&req, 0, 16) as usize);
+            assert!(
+                waited.is_none_or(|w| w == read) || self.dut.get("cmd_restart_i") == 1,
+                "a read that waits was {waited:x?} and is {read:x?}"
+            );
+            if rd_ready {
+                self.accept_read(read.0, read.1, now);
+            } else {
+                self.read_waits = Some(read);
+            }
         }
         let valid = self.dut.get("wr_valid_o");
         for client in (0..3).filter(|c| (valid & wr_ready) >> c & 1 == 1) {

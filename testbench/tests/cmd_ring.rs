@@ -88,6 +88,32 @@ fn commands_are_read_several_at_once_up_to_the_end_of_the_ring() {
 }
 
 #[test]
+fn a_read_that_waits_stays_as_it_was_offered() {
+    for width in WIDTHS {
+        let mut b = CtrlBench::new(width, seed());
+        b.start_ring(4);
+        for _ in 0..9 {
+            b.put(&Cmd::new(0x0a, 7));
+        }
+        b.hold_reads = true;
+        b.doorbell(1);
+        b.run(4);
+        let offered = b.read_waits.expect("the first command is asked for");
+        assert_eq!(offered.1, 64);
+        // More commands, while it waits: the bench looks at the offer in every cycle.
+        for more in 1..=8 {
+            b.doorbell(1 + more);
+            b.run(3);
+            assert_eq!(b.read_waits, Some(offered), "with {more} more");
+        }
+        b.hold_reads = false;
+        for _ in 0..9 {
+            assert_eq!(b.completion().status, OK);
+        }
+    }
+}
+
+#[test]
 fn a_doorbell_beyond_the_ring_or_backwards_is_refused_and_remembered() {
     for width in WIDTHS {
         let mut b = CtrlBench::new(width, seed());
