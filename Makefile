@@ -9,7 +9,7 @@ TOOLS := .tools/tools.stamp
 NEXTEST := .tools/nextest.stamp
 MDBOOK := .tools/mdbook.stamp
 
-.PHONY: help setup demo test lint fmt bench cuts synth waves gen drawings replay book formal soak soak-merge scale clean distclean
+.PHONY: help setup demo test lint fmt bench cuts synth waves gen drawings replay book formal mutants soak soak-merge scale clean distclean
 
 help: ## list the targets
 	@echo "OpenRNIC: make <target>"
@@ -59,6 +59,9 @@ cuts: $(TOOLS) ## take each RTL feature out and expect its test to fail (slow); 
 
 formal: $(TOOLS) ## prove the properties of formal/, with seeded bugs that must be found; ARGS=--all or names
 	.tools/venv/bin/python scripts/formal.py $(ARGS)
+
+mutants: $(TOOLS) ## 320 small faults in the control plane: at least 95 % must be noticed by tests or proofs (half an hour); ARGS=--seed n --only id
+	.tools/venv/bin/python scripts/mutants.py $(ARGS)
 
 SHARD ?= 1/1
 COMMANDS ?= 10000000
