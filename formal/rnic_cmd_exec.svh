@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Properties of rnic_cmd_exec, read at its end under FORMAL_CMD_EXEC. The engines around it answer within FE cycles (contracts of rnic_cq,
-// rnic_srq, rnic_eq, rnic_refcnt and rnic_cmd_query while the host takes what is written, each budgeted by a test); the QP engine and the
+// rnic_srq, rnic_eq, rnic_mr, rnic_refcnt and rnic_cmd_query while the host takes what is written, each budgeted by a test); the QP engine and the
 // barrier may answer whenever they like, or never. A fatal condition comes at any time and stays.
 //
 //   p_bound           a command that is accepted has its completion within FN cycles, whatever the QP engine and the barrier do
 //   p_refused         an object command that is refused has changed nothing: no object is made, freed or set
 //   p_once            nothing is done twice for one command
-//   p_barrier         a region, CQ or SRQ that is destroyed completes with OK only after a barrier that was asked for after its end
+//   p_barrier         a region that is changed, a region, CQ or SRQ that is destroyed completes with OK only after a barrier that was asked for after its end
 //   p_late            a number is free again only after that
   localparam int unsigned FE = 3;
   localparam int unsigned FQp = 1 << (DrainLog + 2);       // longest wait for the QP engine
   localparam int unsigned FDrain = 1 << DrainLog;          // for a barrier
   localparam int unsigned FGrace = 1 << GraceLog;          // for either, of a device that is fatal
   localparam int unsigned FFatal = FGrace + 2;             // what a fatal condition in the middle adds
-  localparam int unsigned FLast = ((FQp > FDrain + 2 * FE) ? FQp : FDrain + 2 * FE) + FFatal + 3;
+  localparam int unsigned FLast = ((FQp > FDrain + 3 * FE) ? FQp : FDrain + 3 * FE) + FFatal + 3;
   localparam int unsigned FN = FE + 1 + FLast;
   logic f_first_q = 1'b1;
   logic [15:0] f_t_q, f_age_q;                             // cycles in this state; since the command
@@ -24,8 +24,9 @@
   logic [NUM_XRCD-1:0] f_xrcd_q;
   logic f_effect, f_ends;
   assign f_effect = mr_set_o || mr_clr_o || (cq_set_valid_o && cq_set_ready_i) || cq_clr_o || srq_set || (srq_limit_valid_o && srq_limit_ready_i)
-      || srq_clr_o || eq_set_o || eq_clr_o || set_port_o || set_gid_o || set_pkey_o || pd_make || pd_free_put || xrcd_make || xrcd_put;
-  assign f_ends   = hdr.opcode == CMD_OPCODE_DESTROY_MR || hdr.opcode == CMD_OPCODE_DESTROY_CQ || hdr.opcode == CMD_OPCODE_DESTROY_SRQ;
+      || srq_clr_o || eq_set_o || eq_clr_o || (mr_op_end && rereg) || set_port_o || set_gid_o || set_pkey_o || pd_make || pd_free_put || xrcd_make || xrcd_put;
+  assign f_ends   = hdr.opcode == CMD_OPCODE_DESTROY_MR || hdr.opcode == CMD_OPCODE_DESTROY_CQ || hdr.opcode == CMD_OPCODE_DESTROY_SRQ
+      || hdr.opcode == CMD_OPCODE_REREG_MR;
 
   // What is left of a wait that the executor itself bounds.
   logic [31:0] f_limit, f_wait;
@@ -40,6 +41,7 @@
       ST_ACT: f_rank = 1 + FLast;
       ST_QP_SEND, ST_QP_WAIT: f_rank = f_wait + 1;
       ST_DRAIN: f_rank = f_wait + 1 + 2 * FE;
+      ST_MR_OP: f_rank = FE - 32'(f_t_q) + FDrain + FFatal + 1 + 2 * FE;
       ST_CQ_SETTLE: f_rank = FE - 32'(f_t_q) + FE;
       default: f_rank = FE - 32'(f_t_q);
     endcase
@@ -49,6 +51,7 @@
   always_comb
     case (state_q)
       ST_CHECK: f_leaves = ask_ok_i;
+      ST_MR_OP: f_leaves = mr_op_done_i;
       ST_CQ_SET: f_leaves = cq_set_ready_i;
       ST_SRQ_SET: f_leaves = (srq_set_valid_o && srq_set_ready_i) || (srq_limit_valid_o && srq_limit_ready_i);
       ST_QUERY: f_leaves = query_done_i;
@@ -79,6 +82,7 @@
     // The engines.
     if (32'(f_t_q) == FE - 1) begin
       if (state_q == ST_CHECK) m_ask : assume (ask_ok_i);
+      if (state_q == ST_MR_OP) m_mr_op : assume (mr_op_done_i);
       if (state_q == ST_CQ_SET) m_cq_set : assume (cq_set_ready_i);
       if (state_q == ST_SRQ_SET) m_srq_set : assume (srq_set_ready_i && srq_limit_ready_i);
       if (state_q == ST_QUERY) m_query : assume (query_done_i);
@@ -103,10 +107,11 @@
       if (state_q inside {ST_QP_SEND, ST_QP_WAIT, ST_DRAIN}) i_wait : assert (32'(wait_q) <= f_limit);
       else if (state_q != ST_IDLE) i_no_wait : assert (32'(wait_q) <= FQp + 1);
       if (state_q inside {ST_QP_SEND, ST_DRAIN} && f_state_q == ST_ACT) i_wait_begins : assert (wait_q == '0);
-      if (state_q inside {ST_CHECK, ST_CQ_SET, ST_SRQ_SET, ST_QUERY, ST_CQ_SETTLE, ST_EQ_SETTLE}) i_t : assert (32'(f_t_q) < FE);
+      if (state_q inside {ST_CHECK, ST_MR_OP, ST_CQ_SET, ST_SRQ_SET, ST_QUERY, ST_CQ_SETTLE, ST_EQ_SETTLE}) i_t : assert (32'(f_t_q) < FE);
       else if (state_q != ST_CPL || f_state_q != ST_CPL) i_t0 : assert (f_t_q == '0);
-      if (state_q inside {ST_CHECK, ST_ACT, ST_CQ_SET, ST_SRQ_SET, ST_QP_SEND, ST_QP_WAIT, ST_QUERY})
+      if (state_q inside {ST_CHECK, ST_ACT, ST_MR_OP, ST_CQ_SET, ST_SRQ_SET, ST_QP_SEND, ST_QP_WAIT, ST_QUERY})
         i_nothing_yet : assert (f_effects_q == '0 && pd_valid_q == f_pd_q && xrcd_valid_q == f_xrcd_q);
+      if (state_q == ST_MR_OP) i_mr_op : assert (f_ends);
       if (state_q == ST_CQ_SET) i_cq_set : assert (hdr.opcode == CMD_OPCODE_CREATE_CQ);
       if (state_q == ST_SRQ_SET) i_srq_set : assert (hdr.opcode inside {CMD_OPCODE_CREATE_SRQ, CMD_OPCODE_MODIFY_SRQ});
       if (state_q inside {ST_QP_SEND, ST_QP_WAIT}) i_qp : assert (!f_ends);
@@ -115,7 +120,7 @@
       if (state_q == ST_DRAIN) i_drain : assert (f_ends);
       if (state_q == ST_CQ_SETTLE) i_cq_settle : assert (hdr.opcode == CMD_OPCODE_DESTROY_CQ && f_acked_q);
       if (state_q == ST_EQ_SETTLE) i_eq_settle : assert (hdr.opcode inside {CMD_OPCODE_DESTROY_CQ, CMD_OPCODE_DESTROY_SRQ, CMD_OPCODE_DESTROY_EQ} && (f_acked_q || !f_ends));
-      if (state_q inside {ST_CQ_SET, ST_SRQ_SET, ST_QP_SEND, ST_QUERY, ST_DRAIN, ST_CQ_SETTLE, ST_EQ_SETTLE}) i_ok : assert (res_q.status == CMD_STATUS_OK);
+      if (state_q inside {ST_MR_OP, ST_CQ_SET, ST_SRQ_SET, ST_QP_SEND, ST_QUERY, ST_DRAIN, ST_CQ_SETTLE, ST_EQ_SETTLE}) i_ok : assert (res_q.status == CMD_STATUS_OK);
       if (state_q == ST_QP_WAIT) i_ok_wait : assert (res_q.status == CMD_STATUS_OK);
 
       c_refused : cover (cpl_valid_o && res_q.status == CMD_STATUS_IN_USE);

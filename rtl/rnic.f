@@ -46,6 +46,7 @@ rtl/qp/rnic_qp_out.sv
 rtl/qp/rnic_qp_query.sv
 rtl/qp/rnic_qp_ram_we.sv
 rtl/qp/rnic_qp_table.sv
+rtl/mem/rnic_mr_pages.sv
 rtl/mem/rnic_mr.sv
 rtl/cq/rnic_cq.sv
 rtl/cq/rnic_entry_wr.sv
@@ -55,6 +56,7 @@ rtl/send/rnic_send.sv
 rtl/send/rnic_send_admit.sv
 rtl/send/rnic_send_ctl.sv
 rtl/send/rnic_send_jobs.sv
+rtl/send/rnic_send_local.sv
 rtl/send/rnic_send_pkt.sv
 rtl/send/rnic_send_place.sv
 rtl/send/rnic_send_plan.sv

@@ -246,7 +246,7 @@ impl<B: Bus> Core<B> {
             buffers.extend([ring.ring, ring.completions]);
         }
         buffers.extend(self.eqs.drain(..).map(|eq| eq.ring));
-        buffers.extend(std::mem::take(&mut self.mrs).into_values().map(|mr| mr.buf));
+        buffers.extend(std::mem::take(&mut self.mrs).into_values().flat_map(MrState::buffers));
         buffers.extend(std::mem::take(&mut self.cqs).into_values().map(|cq| cq.ring));
         buffers.extend(
             std::mem::take(&mut self.rings)

@@ -6,7 +6,7 @@ use openrnic_spec::{CmdHeader, CmdOpcode};
 use crate::bus::Bus;
 use crate::device::{Device, lock};
 use crate::error::Result;
-use crate::mr::{MemoryRegion, MrInit};
+use crate::mr::{FastRegion, MemoryRegion, MemoryWindow, MrInit};
 use crate::qp::{BatchInit, QpBatch, QpInit, QueuePair};
 use crate::srq::{SharedReceiveQueue, SrqInit};
 use crate::types::PdHandle;
@@ -44,6 +44,22 @@ impl<B: Bus> ProtectionDomain<B> {
     /// Those of commands and of the allocator; [`crate::Error::Invalid`] for impossible parameters.
     pub fn register(&self, init: &MrInit) -> Result<MemoryRegion<B>> {
         MemoryRegion::register(self, init)
+    }
+
+    /// Allocates a key for fast registration, as ib_alloc_mr: REG_MR work requests register memory of up to `max_pages` pages under it.
+    ///
+    /// # Errors
+    /// Those of commands and of the allocator; [`crate::Error::Invalid`] without a page.
+    pub fn alloc_mr(&self, max_pages: usize) -> Result<FastRegion<B>> {
+        FastRegion::allocate(self, max_pages)
+    }
+
+    /// Allocates a memory window of type 2, as ibv_alloc_mw(3): BIND_MW work requests bind it.
+    ///
+    /// # Errors
+    /// Those of commands.
+    pub fn alloc_mw(&self) -> Result<MemoryWindow<B>> {
+        MemoryWindow::allocate(self)
     }
 
     /// Creates a shared receive queue. The keys of its work requests are those of this domain.

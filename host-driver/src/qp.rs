@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use openrnic_spec::{
     self as spec, CmdFlag, CmdOpcode, CmdQp, CmdStatus, DB_RQ, DB_SQ, DbQueue, MAX_RECORDS, QpAttrBit, QpState, QpType,
-    RqWqe, SqWqe, WqeOpcode,
+    RqWqe, SqWqe, SqWqeMr, WqeOpcode,
 };
 
 use crate::attr::{QpAttr, QuirkContext, linux_quirks};
@@ -1054,13 +1054,14 @@ impl QpSw {
             return Err(PostErrorKind::BadState { state: self.state });
         }
         use WqeOpcode::{
-            AtomicCmpAndSwp, AtomicFetchAndAdd, RdmaWrite, RdmaWriteWithImm, Send, SendWithImm, SendWithInv,
+            AtomicCmpAndSwp, AtomicFetchAndAdd, BindMw, LocalInv, RdmaWrite, RdmaWriteWithImm, Send, SendWithImm,
+            SendWithInv,
         };
         let fits_type = match self.qp_type {
             QpType::Rc | QpType::XrcIni | QpType::Dci => true,
             QpType::Uc => matches!(
                 wr.opcode,
-                RdmaWrite | RdmaWriteWithImm | Send | SendWithImm | SendWithInv
+                RdmaWrite | RdmaWriteWithImm | Send | SendWithImm | SendWithInv | LocalInv | BindMw
             ),
             QpType::Ud | QpType::Gsi => matches!(wr.opcode, Send | SendWithImm),
             QpType::RawPacket => wr.opcode == Send,
@@ -1134,9 +1135,12 @@ pub(crate) fn put_sges(bytes: &mut [u8], at: usize, sges: &[Sge]) {
 
 /// The WQE of a checked request, `stride` bytes long.
 fn send_wqe(wr: &SendWr, stride: usize) -> Vec<u8> {
+    if matches!(wr.opcode, WqeOpcode::LocalInv | WqeOpcode::RegMr | WqeOpcode::BindMw) {
+        return key_wqe(wr, stride);
+    }
     let inline = wr.inline_data.as_deref();
     let imm = match wr.opcode {
-        WqeOpcode::SendWithInv | WqeOpcode::LocalInv => wr.imm,
+        WqeOpcode::SendWithInv => wr.imm,
         _ => u32::from_le_bytes(wr.imm.to_be_bytes()),
     };
     let head = SqWqe::new()
@@ -1166,6 +1170,28 @@ fn send_wqe(wr: &SendWr, stride: usize) -> Vec<u8> {
     {
         place.copy_from_slice(&wr.atomic.0.to_le_bytes());
     }
+    bytes
+}
+
+/// The WQE of an operation on a memory key.
+fn key_wqe(wr: &SendWr, stride: usize) -> Vec<u8> {
+    let mut wqe = SqWqeMr::new()
+        .with_opcode(wr.opcode.into())
+        .with_signaled(wr.signaled)
+        .with_fence(wr.fence)
+        .with_rkey(wr.rkey.0);
+    if let Some(named) = &wr.named {
+        wqe = wqe
+            .with_va(named.addr.0)
+            .with_host_addr(named.host_addr)
+            .with_length(named.length)
+            .with_lkey(named.lkey.0)
+            .with_page_offset(named.page_offset)
+            .with_access(named.access.0 as u8)
+            .with_log_page(named.log_page);
+    }
+    let mut bytes = wqe.as_bytes().to_vec();
+    bytes.resize(stride.max(SqWqe::BYTES), 0);
     bytes
 }
 

@@ -240,6 +240,12 @@ impl DeviceCaps {
 
     /// Whether the operation can be posted.
     pub fn supports_opcode(&self, opcode: WqeOpcode) -> bool {
-        (opcode as u32) < 32 && self.wqe_opcodes >> (opcode as u32) & 1 != 0
+        // REG_MR has a number beyond the mask; it comes with LOCAL_INV.
+        let bit = if opcode == WqeOpcode::RegMr {
+            WqeOpcode::LocalInv
+        } else {
+            opcode
+        } as u32;
+        bit < 32 && self.wqe_opcodes >> bit & 1 != 0
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Work requests and work completions.
 
-use openrnic_spec::{VendorErr, WcOpcode, WcStatus, WqeOpcode};
+use openrnic_spec::{Access, VendorErr, WcOpcode, WcStatus, WqeOpcode};
 
 use crate::types::{Iova, LKey, Qpn, RKey};
 
@@ -41,6 +41,32 @@ pub struct SendWr {
     pub rkey: RKey,
     /// Atomics: compare operand, and swap or add operand.
     pub atomic: (u64, u64),
+    /// REG_MR and BIND_MW: what `rkey` shall name.
+    pub named: Option<Named>,
+}
+
+/// The memory that REG_MR or BIND_MW puts under a key. Not checked: the device does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// REG_MR: address of the first byte as users and peers name it; BIND_MW: address of the first byte in the region.
+    pub addr: Iova,
+    /// Bytes.
+    pub length: u64,
+    /// What the key may be used for.
+    pub access: Access,
+    /// BIND_MW: the region.
+    pub lkey: LKey,
+    /// REG_MR: bus address of the first byte, or of the page list.
+    pub host_addr: u64,
+    /// REG_MR: log2 of the page size, 0 without a page list.
+    pub log_page: u8,
+    /// REG_MR: place of the first byte in its page.
+    pub page_offset: u32,
+}
+
+/// The same key with the next variable part, as ibv_inc_rkey(3).
+pub fn inc_rkey(key: RKey) -> RKey {
+    RKey(key.0 & !0xff | (key.0.wrapping_add(1) & 0xff))
 }
 
 impl SendWr {
@@ -58,6 +84,42 @@ impl SendWr {
             remote_addr: Iova(0),
             rkey: RKey(0),
             atomic: (0, 0),
+            named: None,
+        }
+    }
+
+    /// LOCAL_INV of the key of a fast-registration region or of a window.
+    pub fn local_inv(wr_id: u64, key: RKey) -> Self {
+        Self {
+            rkey: key,
+            ..Self::new(wr_id, WqeOpcode::LocalInv, vec![])
+        }
+    }
+
+    /// BIND_MW: binds a window of type 2 to a part of the region `lkey`; from then on `key`, the window's own with a new variable part,
+    /// names it.
+    pub fn bind_mw(wr_id: u64, key: RKey, lkey: LKey, addr: Iova, length: u64, access: Access) -> Self {
+        Self {
+            rkey: key,
+            named: Some(Named {
+                addr,
+                length,
+                access,
+                lkey,
+                host_addr: 0,
+                log_page: 0,
+                page_offset: 0,
+            }),
+            ..Self::new(wr_id, WqeOpcode::BindMw, vec![])
+        }
+    }
+
+    /// REG_MR: registers memory under `key`, that of a fast-registration region with a new variable part.
+    pub fn reg_mr(wr_id: u64, key: RKey, named: Named) -> Self {
+        Self {
+            rkey: key,
+            named: Some(named),
+            ..Self::new(wr_id, WqeOpcode::RegMr, vec![])
         }
     }
 
@@ -114,7 +176,7 @@ impl SendWr {
         }
     }
 
-    /// The same after all READs and atomics before it (IBV_SEND_FENCE).
+    /// The same after all READs and atomics before it (IBV_SEND_FENCE); an operation on a key after everything before it.
     #[must_use]
     pub fn fenced(mut self) -> Self {
         self.fence = true;

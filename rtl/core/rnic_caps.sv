@@ -21,7 +21,7 @@ module rnic_caps
   localparam logic [31:0] QpTypesData = 32'd1 << QP_TYPE_RC;
   localparam logic [31:0] WqeOpcodes = (32'd1 << WQE_OPCODE_RDMA_WRITE) | (32'd1 << WQE_OPCODE_RDMA_WRITE_WITH_IMM) | (32'd1 << WQE_OPCODE_SEND) |
       (32'd1 << WQE_OPCODE_SEND_WITH_IMM) | (32'd1 << WQE_OPCODE_RDMA_READ) | (32'd1 << WQE_OPCODE_ATOMIC_CMP_AND_SWP) |
-      (32'd1 << WQE_OPCODE_ATOMIC_FETCH_AND_ADD) | (32'd1 << WQE_OPCODE_SEND_WITH_INV);
+      (32'd1 << WQE_OPCODE_ATOMIC_FETCH_AND_ADD) | (32'd1 << WQE_OPCODE_SEND_WITH_INV) | (32'd1 << WQE_OPCODE_LOCAL_INV) | (32'd1 << WQE_OPCODE_BIND_MW);
   localparam logic [31:0] MaxInline = (32'd64 << MaxSqStride) - 32'd32;
   assign caps_o = {
     32'(NUM_XRCD), 32'(NumSrq), 32'(MaxRqStride), 32'(MaxSqStride), WqeOpcodes, 32'(NUM_PKEY), 32'(NUM_GID), 32'(NUM_PORTS), 32'(MAX_RD_ATOMIC), QpTypesData, QpTypes, MaxInline,

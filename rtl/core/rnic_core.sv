@@ -58,8 +58,8 @@ module rnic_core
     output logic               mac_tx_last_o
 );
   // DMA read clients
-  localparam int unsigned RdCtrl = 0, RdQp = 1, RdSend = 2, RdRecv = 3, RdTxReq = 4, RdTxRsp = 5;
-  localparam int unsigned NumRd = 6;
+  localparam int unsigned RdCtrl = 0, RdQp = 1, RdSend = 2, RdRecv = 3, RdTxReq = 4, RdTxRsp = 5, RdMr = 6;
+  localparam int unsigned NumRd = 7;
   // DMA write clients
   localparam int unsigned WrCtrl = 0;  // completions of commands; and 1 (CQEs), 2 (EQEs)
   localparam int unsigned WrQp = 3, WrSend = 4, WrRecv = 5;
@@ -131,15 +131,12 @@ module rnic_core
   logic [3:0] mr_req_valid, mr_req_ready, mr_rsp_valid;
   mr_req_t [3:0] mr_req;
   mr_rsp_t mr_rsp;
-  // Keys that are invalidated: 0 by the requester, 1 by the responder.
-  logic [1:0] mr_inv_valid;
-  mr_inv_t [1:0] mr_inv;
-  // verilator lint_off UNUSEDSIGNAL
-  logic [1:0] mr_inv_done;
-  // verilator lint_on UNUSEDSIGNAL
-  mr_err_e mr_inv_err;
-  assign mr_inv_valid[0] = 1'b0;
-  assign mr_inv[0]       = '0;
+  // Operations on keys: by the requester; invalidation by the responder.
+  logic mr_op_valid, mr_op_done, mr_inv_valid;
+  mr_op_t mr_op;
+  mr_inv_t mr_inv;
+  mr_err_e mr_op_err;
+  logic mr_inv_done;
   logic [1:0] cqe_valid, cqe_ready;
   cqe_req_t [1:0] cqe;
   logic [2:0] eqe_valid, eqe_ready;
@@ -205,6 +202,8 @@ module rnic_core
       .eq_db_valid_i(eq_db_valid), .eq_db_i(eq_db), .cq_db_valid_i(cq_db_valid), .cq_db_i(cq_db),
       .rd_req_valid_o(rd_req_valid[RdCtrl]), .rd_req_ready_i(rd_req_ready[RdCtrl]), .rd_req_o(rd_req[RdCtrl]),
       .rd_rsp_valid_i(rd_rsp_valid[RdCtrl]), .rd_rsp_ready_o(rd_rsp_ready[RdCtrl]), .rd_rsp_data_i(rd_rsp_data), .rd_rsp_ctl_i(rd_rsp_ctl),
+      .mr_rd_req_valid_o(rd_req_valid[RdMr]), .mr_rd_req_ready_i(rd_req_ready[RdMr]), .mr_rd_req_o(rd_req[RdMr]),
+      .mr_rd_rsp_valid_i(rd_rsp_valid[RdMr]), .mr_rd_rsp_ready_o(rd_rsp_ready[RdMr]),
       .wr_valid_o(wr_valid[WrCtrl+:3]), .wr_ready_i(wr_ready[WrCtrl+:3]), .wr_hdr_o(wr_hdr[WrCtrl+:3]), .wr_data_o(wr_data[WrCtrl+:3]), .wr_last_o(wr_last[WrCtrl+:3]),
       .msix_valid_o(msix_valid), .msix_ready_i(msix_ready), .msix_vec_o(msix_vec),
       .qp_cmd_valid_o(qp_cmd_valid), .qp_cmd_ready_i(qp_cmd_ready), .qp_cmd_o(qp_cmd),
@@ -216,7 +215,8 @@ module rnic_core
       .ref_valid_i(ref_valid), .ref_i(qp_ref),
       .drain_req_o(drain_req_ctrl), .drain_ack_i(drain_ack),
       .mr_req_valid_i(mr_req_valid), .mr_req_ready_o(mr_req_ready), .mr_req_i(mr_req), .mr_rsp_valid_o(mr_rsp_valid), .mr_rsp_o(mr_rsp),
-      .mr_inv_valid_i(mr_inv_valid), .mr_inv_i(mr_inv), .mr_inv_done_o(mr_inv_done), .mr_inv_err_o(mr_inv_err),
+      .mr_op_valid_i(mr_op_valid), .mr_op_i(mr_op), .mr_op_done_o(mr_op_done), .mr_inv_valid_i(mr_inv_valid), .mr_inv_i(mr_inv),
+      .mr_inv_done_o(mr_inv_done), .mr_op_err_o(mr_op_err),
       .cqe_valid_i(cqe_valid), .cqe_ready_o(cqe_ready), .cqe_i(cqe),
       .eqe_valid_i(eqe_valid), .eqe_ready_o(eqe_ready), .eqe_i(eqe),
       .qp_err_valid_o(qp_err_valid[2]), .qp_err_o(qp_err[2]),
@@ -265,6 +265,7 @@ module rnic_core
       .rd_rsp_valid_i(rd_rsp_valid[RdSend]), .rd_rsp_ready_o(rd_rsp_ready[RdSend]), .rd_rsp_data_i(rd_rsp_data), .rd_rsp_ctl_i(rd_rsp_ctl),
       .wr_valid_o(wr_valid[WrSend]), .wr_ready_i(wr_ready[WrSend]), .wr_hdr_o(wr_hdr[WrSend]), .wr_data_o(wr_data[WrSend]), .wr_last_o(wr_last[WrSend]),
       .mr_req_valid_o(mr_req_valid[1:0]), .mr_req_ready_i(mr_req_ready[1:0]), .mr_req_o(mr_req[1:0]), .mr_rsp_valid_i(mr_rsp_valid[1:0]), .mr_rsp_i(mr_rsp),
+      .mr_op_valid_o(mr_op_valid), .mr_op_o(mr_op), .mr_op_done_i(mr_op_done), .mr_op_err_i(mr_op_err),
       .cqe_valid_o(cqe_valid[0]), .cqe_ready_i(cqe_ready[0]), .cqe_o(cqe[0]),
       .eqe_valid_o(eqe_valid[1]), .eqe_ready_i(eqe_ready[1]), .eqe_o(eqe[1]),
       .qp_err_valid_o(qp_err_valid[0]), .qp_err_o(qp_err[0]),
@@ -295,7 +296,7 @@ module rnic_core
       .rd_req_valid_o(rd_req_valid[RdRecv]), .rd_req_ready_i(rd_req_ready[RdRecv]), .rd_req_o(rd_req[RdRecv]),
       .rd_rsp_valid_i(rd_rsp_valid[RdRecv]), .rd_rsp_ready_o(rd_rsp_ready[RdRecv]), .rd_rsp_data_i(rd_rsp_data), .rd_rsp_ctl_i(rd_rsp_ctl),
       .wr_valid_o(wr_valid[WrRecv]), .wr_ready_i(wr_ready[WrRecv]), .wr_hdr_o(wr_hdr[WrRecv]), .wr_data_o(wr_data[WrRecv]), .wr_last_o(wr_last[WrRecv]),
-      .mr_inv_valid_o(mr_inv_valid[1]), .mr_inv_o(mr_inv[1]), .mr_inv_done_i(mr_inv_done[1]), .mr_inv_err_i(mr_inv_err),
+      .mr_inv_valid_o(mr_inv_valid), .mr_inv_o(mr_inv), .mr_inv_done_i(mr_inv_done), .mr_inv_err_i(mr_op_err),
       .mr_req_valid_o(mr_req_valid[3:2]), .mr_req_ready_i(mr_req_ready[3:2]), .mr_req_o(mr_req[3:2]), .mr_rsp_valid_i(mr_rsp_valid[3:2]), .mr_rsp_i(mr_rsp),
       .cqe_valid_o(cqe_valid[1]), .cqe_ready_i(cqe_ready[1]), .cqe_o(cqe[1]), .cq_idle_i(cq_idle),
       .eqe_valid_o(eqe_valid[2]), .eqe_ready_i(eqe_ready[2]), .eqe_o(eqe[2]),

@@ -28,6 +28,7 @@ module rnic_cmd_check
     input  logic mr_valid_i,                 // later
     input  logic [7:0] mr_key_i,             // later
     input  mr_kind_e mr_kind_i,              // later
+    input  logic mr_bound_i,                 // later
     input  logic pd_free_i,                  // there is a free PD
     input  logic cq_free_i,
     input  logic mr_free_i,
@@ -74,7 +75,7 @@ module rnic_cmd_check
   logic [31:0] handle;
   assign rsvd     = cmd_i & cmd_rsvd_mask(hdr.opcode);
   assign handle   = hdr.handle;
-  assign pd       = (hdr.opcode == CMD_OPCODE_CREATE_MR) ? mr.pd : (hdr.opcode == CMD_OPCODE_CREATE_SRQ) ? srq.pd : (handle >> 16 != '0) ? '1 : 16'(handle);
+  assign pd       = (hdr.opcode == CMD_OPCODE_CREATE_MR || hdr.opcode == CMD_OPCODE_REREG_MR) ? mr.pd : (hdr.opcode == CMD_OPCODE_CREATE_SRQ) ? srq.pd : (handle >> 16 != '0) ? '1 : 16'(handle);
   assign eqn      = (hdr.opcode == CMD_OPCODE_CREATE_CQ) ? 32'(cq.eq) : handle;
   // An end of exactly 2^64 does not wrap: the last byte is still there.
   assign va_end   = {1'b0, mr.va} + {1'b0, mr.length} - 65'd1;
@@ -99,8 +100,21 @@ module rnic_cmd_check
   endfunction
   // What a region lets others write it must let its owner write (ibv_reg_mr(3)).
   logic access_ok, mr_alloc;
-  assign mr_alloc  = mr.kind == 8'(MR_KIND_FAST_REG) && mr.length == '0;   // nothing is registered yet
-  assign access_ok = (mr.access & ~ACCESS_ALL) == '0
+  logic [31:0] page_bytes;                   // 1: there are no pages to have an offset in
+  logic [31:0] mr_where;                     // offset of what is wrong with the memory behind it; 0: nothing
+  logic mr_create;
+  assign mr_create = hdr.opcode == CMD_OPCODE_CREATE_MR;
+  always_comb begin
+    mr_where = '0;
+    if (mr.log_page != '0 && (mr.log_page < 8'd12 || mr.log_page > 8'd30)) mr_where = 32'd13;
+    else if ((mr_create && mr.kind == 8'(MR_KIND_WINDOW)) ? mr.length != '0 : (mr.length == '0 && !(mr_create && mr_alloc)) || mr.length > 64'd1 << 48) mr_where = 32'd24;
+    else if (va_wrap_q && !(mr_create && mr_alloc)) mr_where = 32'd16;
+    else if ((mr.log_page == '0) ? host_wrap_q && !(mr_create && mr_alloc) : mr.host_addr[5:0] != '0) mr_where = 32'd32;
+    else if (mr.page_offset >= page_bytes) mr_where = 32'd40;
+  end
+  assign page_bytes = 32'd1 << mr.log_page[4:0];
+  assign mr_alloc  = mr.kind != 8'(MR_KIND_REGION) && mr.length == '0;     // nothing is registered yet
+  assign access_ok = (mr.access & (~ACCESS_ALL | 8'd1 << ACCESS_ZERO_BASED)) == '0
       && (mr.access[ACCESS_LOCAL_WRITE] || !(mr.access[ACCESS_REMOTE_WRITE] || mr.access[ACCESS_REMOTE_ATOMIC]));
 
   always_comb begin
@@ -137,13 +151,21 @@ module rnic_cmd_check
         CMD_OPCODE_CREATE_MR:
         if (!pd_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd8};
         else if (!access_ok) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd10};
-        else if (mr.kind > 8'(MR_KIND_FAST_REG)) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd12};
-        else if ((mr.length == '0 && !mr_alloc) || mr.length > 64'd1 << 48) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd24};
-        else if (va_wrap_q && !mr_alloc) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd16};
-        else if (host_wrap_q && !mr_alloc) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd32};
+        else if (mr.kind > 8'(MR_KIND_WINDOW)) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd12};
+        else if (mr_where != '0) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, mr_where};
         else if (!mr_free_i) status_o = CMD_STATUS_NO_RESOURCES;
         CMD_OPCODE_DESTROY_MR:
         if (handle >> 8 >= NumMr || !mr_valid_i || (mr_kind_i == MR_KIND_REGION && mr_key_i != handle[7:0])) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+`ifndef RNIC_CUT_MR_IN_USE
+        else if (mr_bound_i) status_o = CMD_STATUS_IN_USE;
+`endif
+        CMD_OPCODE_REREG_MR:
+        if (handle >> 8 >= NumMr || !mr_valid_i || mr_kind_i != MR_KIND_REGION || mr_key_i != handle[7:0]) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        else if (mr.change == '0) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd14};
+        else if (mr.change[MR_CHANGE_PD] && !pd_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd8};
+        else if (mr.change[MR_CHANGE_ACCESS] && !access_ok) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd10};
+        else if (mr.change[MR_CHANGE_TRANSLATION] && mr_where != '0) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, mr_where};
+        else if (mr_bound_i) status_o = CMD_STATUS_IN_USE;
         CMD_OPCODE_CREATE_CQ:
         if (!ring_ok(cq.log_size)) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd8};
         else if (!eq_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd9};

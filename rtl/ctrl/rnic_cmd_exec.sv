@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command executor: judges a command, does it or lets the QP engine do it, and hands its completion over.
 // Contract: one command at a time, in ring order; the fetch of the next ones and the writing of the completion before go on beside it.
-// A refused command changes nothing. Destroying a region, a CQ or an SRQ makes it unusable first, then waits for one barrier
+// A refused command changes nothing. Destroying a region, a CQ or an SRQ makes it unusable first, and changing a region changes it first, then waits for one barrier
 // through the engines, then completes. Every wait on others is bounded: a barrier by 2^DrainLog cycles, a QP command by four times
 // that, both by 4096 cycles once the device is fatal; a wait that ends so completes with FATAL and pulses timeout_o.
 // A command that is under way when the ring is restarted is done, but its completion is not written.
@@ -57,10 +57,13 @@ module rnic_cmd_exec
     input  logic [7:0] mr_key_i,
     input  logic [15:0] mr_pd_i,
     input  mr_kind_e mr_kind_i,
+    input  logic mr_bound_i,
     input  logic gid_ok_i,
     // what is done to the tables, with the parameters of cmd_o
     output logic mr_set_o,
     output logic mr_clr_o,
+    output logic mr_op_valid_o,              // change the region, or unbind the window, that the handle names
+    input  logic mr_op_done_i,
     output logic [MrW-1:0] mr_idx_o,
     output logic mr_ref_o,                   // a region or SRQ begins (mr_ref_inc_o) or ceases to use a PD
     output logic mr_ref_inc_o,
@@ -94,6 +97,7 @@ module rnic_cmd_exec
     ST_IDLE,      // no command
     ST_CHECK,     // tables are looked up
     ST_ACT,       // judged: done now, or begun
+    ST_MR_OP,     // the key table changes a region or unbinds a window
     ST_CQ_SET,    // the CQ block takes a new queue when it is idle
     ST_SRQ_SET,   // likewise the SRQ block a new queue or limit
     ST_QP_SEND,   // command is offered to the QP engine
@@ -162,7 +166,7 @@ module rnic_cmd_exec
   logic [31:0] detail;
   rnic_cmd_check #(.NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .MaxRqStride(MaxRqStride)) u_check (
       .clk_i, .cmd_i(cmd_q), .fatal_i, .pd_valid_i(pd_valid_q), .cq_valid_i, .eq_valid_i, .eq_used_i(eq_used), .srq_valid_i,
-      .xrcd_valid_i(xrcd_valid_q), .pd_used_i, .cq_used_i, .srq_used_i, .xrcd_used_i, .mr_valid_i, .mr_key_i, .mr_kind_i,
+      .xrcd_valid_i(xrcd_valid_q), .pd_used_i, .cq_used_i, .srq_used_i, .xrcd_used_i, .mr_valid_i, .mr_key_i, .mr_kind_i, .mr_bound_i,
       .pd_free_i(pd_free), .cq_free_i(cq_free), .mr_free_i(mr_free), .srq_free_i(srq_free), .xrcd_free_i(xrcd_free), .gid_ok_i,
       .status_o(status), .detail_o(detail)
   );
@@ -173,7 +177,12 @@ module rnic_cmd_exec
   assign pd_make        = act && hdr.opcode == CMD_OPCODE_CREATE_PD;
   assign pd_free_put    = act && hdr.opcode == CMD_OPCODE_DESTROY_PD;
   assign mr_set_o       = act && hdr.opcode == CMD_OPCODE_CREATE_MR;
-  assign mr_clr_o       = act && hdr.opcode == CMD_OPCODE_DESTROY_MR;
+  // A window is unbound before its key goes.
+  logic rereg, mr_op_end;
+  assign rereg          = hdr.opcode == CMD_OPCODE_REREG_MR;
+  assign mr_op_valid_o  = state_q == ST_MR_OP;
+  assign mr_op_end      = mr_op_valid_o && mr_op_done_i;
+  assign mr_clr_o       = (act && hdr.opcode == CMD_OPCODE_DESTROY_MR && mr_kind_i != MR_KIND_WINDOW) || (mr_op_end && !rereg);
   assign mr_idx_o       = (hdr.opcode == CMD_OPCODE_CREATE_MR) ? mr_new : mr_idx;
   assign xrcd_make      = act && hdr.opcode == CMD_OPCODE_CREATE_XRCD;
   assign xrcd_put       = act && hdr.opcode == CMD_OPCODE_DESTROY_XRCD;
@@ -182,13 +191,16 @@ module rnic_cmd_exec
   assign srq_set        = srq_set_valid_o && srq_set_ready_i;
   assign srq_clr_o      = act && hdr.opcode == CMD_OPCODE_DESTROY_SRQ;
   assign srq_idx_o      = (hdr.opcode == CMD_OPCODE_CREATE_SRQ) ? srq_new : srq_idx;
+  logic mr_pd_old, mr_pd_new;                // a region leaves its PD, and enters another
+  assign mr_pd_old      = act && rereg && mr.change[MR_CHANGE_PD];
+  assign mr_pd_new      = mr_op_end && rereg && mr.change[MR_CHANGE_PD];
 `ifdef RNIC_CUT_SRQ_PD_REF
-  assign mr_ref_o       = mr_set_o || mr_clr_o;
+  assign mr_ref_o       = mr_set_o || mr_clr_o || mr_pd_old || mr_pd_new;
 `else
-  assign mr_ref_o       = mr_set_o || mr_clr_o || srq_set || srq_clr_o;
+  assign mr_ref_o       = mr_set_o || mr_clr_o || srq_set || srq_clr_o || mr_pd_old || mr_pd_new;
 `endif
-  assign mr_ref_inc_o   = mr_set_o || srq_set;
-  assign mr_ref_pd_o    = mr_set_o ? mr.pd : srq_set ? srq.pd : srq_clr_o ? srq_pd_i : mr_pd_i;
+  assign mr_ref_inc_o   = mr_set_o || srq_set || mr_pd_new;
+  assign mr_ref_pd_o    = (mr_set_o || mr_pd_new) ? mr.pd : srq_set ? srq.pd : srq_clr_o ? srq_pd_i : mr_pd_i;
   assign cq_set_valid_o = state_q == ST_CQ_SET;
   assign cq_clr_o       = act && hdr.opcode == CMD_OPCODE_DESTROY_CQ;
   assign cq_idx_o       = (hdr.opcode == CMD_OPCODE_CREATE_CQ) ? cq_new : cq_idx;
@@ -272,7 +284,12 @@ module rnic_cmd_exec
               res_q.handle <= 32'(srq_left_i);
               res_q.count  <= 32'(srq_limit_i);
             end
-            CMD_OPCODE_DESTROY_MR, CMD_OPCODE_DESTROY_CQ, CMD_OPCODE_DESTROY_SRQ: state_q <= ST_DRAIN;
+            CMD_OPCODE_REREG_MR: begin
+              res_q.handle <= {hdr.handle[31:8], mr.key};
+              state_q      <= ST_MR_OP;
+            end
+            CMD_OPCODE_DESTROY_MR: state_q <= (mr_kind_i == MR_KIND_WINDOW) ? ST_MR_OP : ST_DRAIN;
+            CMD_OPCODE_DESTROY_CQ, CMD_OPCODE_DESTROY_SRQ: state_q <= ST_DRAIN;
             CMD_OPCODE_DESTROY_EQ: state_q <= ST_EQ_SETTLE;
             CMD_OPCODE_QUERY_DEVICE, CMD_OPCODE_QUERY_COUNTERS: state_q <= ST_QUERY;
             CMD_OPCODE_CREATE_QP, CMD_OPCODE_INSTALL_QP, CMD_OPCODE_MODIFY_QP, CMD_OPCODE_DESTROY_QP, CMD_OPCODE_QUERY_QP, CMD_OPCODE_LIST_QP:
@@ -281,6 +298,7 @@ module rnic_cmd_exec
           endcase
         end
       end
+      ST_MR_OP: if (mr_op_done_i) state_q <= ST_DRAIN;
       ST_CQ_SET: if (cq_set_ready_i) state_q <= ST_CPL;
       ST_SRQ_SET: if ((srq_set_valid_o && srq_set_ready_i) || (srq_limit_valid_o && srq_limit_ready_i)) state_q <= ST_CPL;
       ST_QP_SEND: if (qp_cmd_ready_i) state_q <= ST_QP_WAIT;

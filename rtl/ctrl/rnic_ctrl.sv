@@ -35,6 +35,9 @@ module rnic_ctrl
     // DMA: command fetch; completions and query results; CQEs; EQEs
     output logic rd_req_valid_o, input logic rd_req_ready_i, output dma_rd_req_t rd_req_o,
     input  logic rd_rsp_valid_i, output logic rd_rsp_ready_o, input logic [DataW-1:0] rd_rsp_data_i, input dma_rd_ctl_t rd_rsp_ctl_i,
+    // page lists; data and control beside those of the commands
+    output logic mr_rd_req_valid_o, input logic mr_rd_req_ready_i, output dma_rd_req_t mr_rd_req_o,
+    input  logic mr_rd_rsp_valid_i, output logic mr_rd_rsp_ready_o,
     output logic [2:0] wr_valid_o, input logic [2:0] wr_ready_i, output dma_wr_hdr_t [2:0] wr_hdr_o, output logic [2:0][DataW-1:0] wr_data_o, output logic [2:0] wr_last_o,
     output logic [1:0] msix_valid_o, input logic [1:0] msix_ready_i, output logic [1:0][7:0] msix_vec_o, // 0 event queues, 1 command completions
     // QP commands
@@ -48,11 +51,12 @@ module rnic_ctrl
     output logic srq_set_valid_o, input logic srq_set_ready_i, output logic srq_limit_valid_o, input logic srq_limit_ready_i, output logic srq_clr_o,
     output logic [15:0] srq_idx_o, output srq_cfg_t srq_cfg_o, output logic [15:0] srq_limit_o,
     input  logic [NumSrq-1:0] srq_valid_i, input logic [15:0] srq_pd_i, input logic [15:0] srq_cur_limit_i, input logic [15:0] srq_left_i,
-    // memory keys: answer to each port in the order of its requests
+    // memory keys: a port asks again when it has its answer
     input  logic [NumMrPort-1:0] mr_req_valid_i, output logic [NumMrPort-1:0] mr_req_ready_o, input mr_req_t [NumMrPort-1:0] mr_req_i,
     output logic [NumMrPort-1:0] mr_rsp_valid_o, output mr_rsp_t mr_rsp_o,   // valid for one cycle: the asker takes it
-    // invalidation of keys: 0 by the requester, 1 by the responder (contract: rnic_mr)
-    input  logic [1:0] mr_inv_valid_i, input mr_inv_t [1:0] mr_inv_i, output logic [1:0] mr_inv_done_o, output mr_err_e mr_inv_err_o,
+    // operations on keys by the requester, invalidation by the responder (contract: rnic_mr)
+    input  logic mr_op_valid_i, input mr_op_t mr_op_i, output logic mr_op_done_o,
+    input  logic mr_inv_valid_i, input mr_inv_t mr_inv_i, output logic mr_inv_done_o, output mr_err_e mr_op_err_o,   // the error of both
     // completions and events
     input  logic [NumCqe-1:0] cqe_valid_i, output logic [NumCqe-1:0] cqe_ready_o, input cqe_req_t [NumCqe-1:0] cqe_i,
     input  logic [NumEqe-1:0] eqe_valid_i, output logic [NumEqe-1:0] eqe_ready_o, input eqe_req_t [NumEqe-1:0] eqe_i,
@@ -83,6 +87,8 @@ module rnic_ctrl
   logic [7:0] mr_key;
   logic [15:0] mr_pd, mr_ref_pd;
   mr_kind_e mr_kind;
+  logic mr_bound, mr_cmd_valid, mr_cmd_done;
+  mr_op_t mr_cmd;
   logic [MrW-1:0] mr_idx;
   logic [CqW-1:0] cq_idx;
   logic [NUM_EQ-1:0] eq_valid;
@@ -94,7 +100,7 @@ module rnic_ctrl
       .cpl_valid_o(cpl_valid), .cpl_ready_i(cpl_ready), .cpl_o(cpl),
       .qp_cmd_valid_o, .qp_cmd_ready_i, .qp_cpl_valid_i, .qp_cpl_ready_o, .qp_cpl_i, .drain_req_o, .drain_ack_i,
       .pd_valid_o, .cq_valid_i(cq_valid_o), .eq_valid_i(eq_valid), .ask_ok_i(ask_ok), .pd_used_i(pd_used), .cq_used_i(cq_used),
-      .mr_valid_i(mr_there), .mr_key_i(mr_key), .mr_pd_i(mr_pd), .mr_kind_i(mr_kind), .gid_ok_i(gid_ok),
+      .mr_valid_i(mr_there), .mr_key_i(mr_key), .mr_pd_i(mr_pd), .mr_kind_i(mr_kind), .mr_bound_i(mr_bound), .mr_op_valid_o(mr_cmd_valid), .mr_op_done_i(mr_cmd_done), .gid_ok_i(gid_ok),
       .srq_valid_i, .xrcd_valid_o, .srq_used_i(srq_used), .xrcd_used_i(xrcd_used), .srq_pd_i, .srq_limit_i(srq_cur_limit_i), .srq_left_i,
       .srq_set_valid_o, .srq_set_ready_i, .srq_limit_valid_o, .srq_limit_ready_i, .srq_clr_o, .srq_idx_o(srq_idx),
       .mr_set_o(mr_set), .mr_clr_o(mr_clr), .mr_idx_o(mr_idx), .mr_ref_o(mr_ref), .mr_ref_inc_o(mr_ref_inc), .mr_ref_pd_o(mr_ref_pd),
@@ -125,6 +131,20 @@ module rnic_ctrl
   assign p_eq   = cmd;
   assign p_srq  = cmd;
   assign p_out  = cmd;
+  always_comb begin
+    mr_cmd             = '0;
+    mr_cmd.op          = (hdr.opcode == CMD_OPCODE_REREG_MR) ? MR_OP_REREG : MR_OP_UNBIND;
+    mr_cmd.key         = hdr.handle;
+    mr_cmd.lkey        = 32'(p_mr.key);
+    mr_cmd.pd          = p_mr.pd;
+    mr_cmd.change      = p_mr.change;
+    mr_cmd.access      = 6'(p_mr.access);
+    mr_cmd.va          = p_mr.va;
+    mr_cmd.length      = 49'(p_mr.length);
+    mr_cmd.host_addr   = p_mr.host_addr;
+    mr_cmd.log_page    = 5'(p_mr.log_page);
+    mr_cmd.page_offset = 30'(p_mr.page_offset);
+  end
   assign srq_idx_o   = 16'(srq_idx);
   assign srq_cfg_o   = '{pd: p_srq.pd, uar: p_srq.uar, log_size: p_srq.log_size, log_stride: p_srq.log_stride, base: p_srq.base};
   assign srq_limit_o = p_srq.limit;
@@ -174,12 +194,17 @@ module rnic_ctrl
       .cfg_o(port_cfg_o), .eqe_valid_o(port_evt_valid), .eqe_ready_i(port_evt_ready), .eqe_o(port_evt)
   );
 
-  rnic_mr #(.NumMr(NumMr), .NumPort(NumMrPort)) u_mr (
+  rnic_mr #(.DataW(DataW), .NumMr(NumMr), .NumPort(NumMrPort)) u_mr (
       .clk_i, .rst_i, .ready_o(mr_ready), .set_i(mr_set), .clr_i(mr_clr), .idx_i(mr_idx), .kind_i(mr_kind_e'(p_mr.kind[1:0])),
       .key_i(p_mr.key), .pd_i(p_mr.pd),
-      .access_i(4'(p_mr.access)), .va_i(p_mr.va), .length_i(49'(p_mr.length)), .host_addr_i(p_mr.host_addr),
+      .access_i(5'(p_mr.access)), .va_i(p_mr.va), .length_i(49'(p_mr.length)), .host_addr_i(p_mr.host_addr),
+      .log_page_i(5'(p_mr.log_page)), .page_offset_i(30'(p_mr.page_offset)),
+      .rd_req_valid_o(mr_rd_req_valid_o), .rd_req_ready_i(mr_rd_req_ready_i), .rd_req_o(mr_rd_req_o),
+      .rd_rsp_valid_i(mr_rd_rsp_valid_i), .rd_rsp_ready_o(mr_rd_rsp_ready_o), .rd_rsp_data_i, .rd_rsp_ctl_i,
       .look_valid_o(mr_there), .look_key_o(mr_key), .look_pd_o(mr_pd), .look_kind_o(mr_kind),
-      .inv_valid_i(mr_inv_valid_i), .inv_i(mr_inv_i), .inv_done_o(mr_inv_done_o), .inv_err_o(mr_inv_err_o),
+      .look_bound_o(mr_bound),
+      .op_valid_i(mr_op_valid_i), .op_i(mr_op_i), .op_done_o(mr_op_done_o), .inv_valid_i(mr_inv_valid_i), .inv_i(mr_inv_i), .inv_done_o(mr_inv_done_o),
+      .cmd_valid_i(mr_cmd_valid), .cmd_i(mr_cmd), .cmd_done_o(mr_cmd_done), .op_err_o(mr_op_err_o),
       .req_valid_i(mr_req_valid_i), .req_ready_o(mr_req_ready_o), .req_i(mr_req_i), .rsp_valid_o(mr_rsp_valid_o), .rsp_o(mr_rsp_o)
   );
 

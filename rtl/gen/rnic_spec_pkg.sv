@@ -106,6 +106,7 @@ package rnic_spec_pkg;
     CMD_OPCODE_DESTROY_PD = 8'h11,
     CMD_OPCODE_CREATE_MR = 8'h18,
     CMD_OPCODE_DESTROY_MR = 8'h19,
+    CMD_OPCODE_REREG_MR = 8'h1a,
     CMD_OPCODE_CREATE_CQ = 8'h20,
     CMD_OPCODE_DESTROY_CQ = 8'h21,
     CMD_OPCODE_CREATE_EQ = 8'h28,
@@ -123,7 +124,7 @@ package rnic_spec_pkg;
     CMD_OPCODE_INSTALL_QP = 8'h44,
     CMD_OPCODE_LIST_QP = 8'h45
   } cmd_opcode_e;
-  localparam int unsigned CMD_OPCODE_COUNT = 25;
+  localparam int unsigned CMD_OPCODE_COUNT = 26;
 
   // Status of a command completion.
   typedef enum logic [7:0] {
@@ -168,9 +169,12 @@ package rnic_spec_pkg;
     WQE_OPCODE_LOCAL_INV = 8'h7,
     WQE_OPCODE_BIND_MW = 8'h8,
     WQE_OPCODE_SEND_WITH_INV = 8'h9,
-    WQE_OPCODE_TSO = 8'ha
+    WQE_OPCODE_TSO = 8'ha,
+    WQE_OPCODE_FLUSH = 8'he,
+    WQE_OPCODE_ATOMIC_WRITE = 8'hf,
+    WQE_OPCODE_REG_MR = 8'h20  // as ib_wr_opcode: kernel users only
   } wqe_opcode_e;
-  localparam int unsigned WQE_OPCODE_COUNT = 11;
+  localparam int unsigned WQE_OPCODE_COUNT = 14;
 
   // enum ibv_wc_opcode.
   typedef enum logic [7:0] {
@@ -181,10 +185,11 @@ package rnic_spec_pkg;
     WC_OPCODE_FETCH_ADD = 8'h4,
     WC_OPCODE_BIND_MW = 8'h5,
     WC_OPCODE_LOCAL_INV = 8'h6,
+    WC_OPCODE_REG_MR = 8'ha,  // as ib_wc_opcode
     WC_OPCODE_RECV = 8'h80,
     WC_OPCODE_RECV_RDMA_WITH_IMM = 8'h81
   } wc_opcode_e;
-  localparam int unsigned WC_OPCODE_COUNT = 9;
+  localparam int unsigned WC_OPCODE_COUNT = 10;
 
   // enum ibv_wc_status.
   typedef enum logic [7:0] {
@@ -218,9 +223,10 @@ package rnic_spec_pkg;
     VENDOR_ERR_MR_ACCESS = 8'h13,
     VENDOR_ERR_MR_RANGE = 8'h14,
     VENDOR_ERR_MR_QP = 8'h15,
-    VENDOR_ERR_MR_IN_USE = 8'h16
+    VENDOR_ERR_MR_IN_USE = 8'h16,
+    VENDOR_ERR_MR_LIST = 8'h17
   } vendor_err_e;
-  localparam int unsigned VENDOR_ERR_COUNT = 11;
+  localparam int unsigned VENDOR_ERR_COUNT = 12;
 
   // enum ibv_event_type, plus the events that are not asynchronous events in verbs (from 64 on).
   typedef enum logic [7:0] {
@@ -268,16 +274,18 @@ package rnic_spec_pkg;
     MR_ERR_ACCESS = 3'h3,  // not permitted; invalidation: of a region that only a command deregisters
     MR_ERR_RANGE = 3'h4,
     MR_ERR_QP = 3'h5,  // a window that is bound to another QP
-    MR_ERR_IN_USE = 3'h6  // windows are bound to it
+    MR_ERR_IN_USE = 3'h6,  // windows are bound to it; REG_MR and BIND_MW: not invalidated before
+    MR_ERR_LIST = 3'h7  // its page list could not be read
   } mr_err_e;
-  localparam int unsigned MR_ERR_COUNT = 7;
+  localparam int unsigned MR_ERR_COUNT = 8;
 
   // What a memory key names.
   typedef enum logic [1:0] {
     MR_KIND_REGION = 2'h0,  // memory region: registered and deregistered by commands
-    MR_KIND_FAST_REG = 2'h1  // memory region for fast registration (ib_alloc_mr): LOCAL_INV and SEND_INV invalidate it
+    MR_KIND_FAST_REG = 2'h1,  // memory region for fast registration (ib_alloc_mr): REG_MR registers memory under it, LOCAL_INV and SEND_INV invalidate it
+    MR_KIND_WINDOW = 2'h2  // type 2 memory window: BIND_MW binds it to a part of a region and to the QP, LOCAL_INV and SEND_INV of that QP unbind it
   } mr_kind_e;
-  localparam int unsigned MR_KIND_COUNT = 2;
+  localparam int unsigned MR_KIND_COUNT = 3;
 
   // Why the device stopped (register FATAL_REASON).
   typedef enum logic [3:0] {
@@ -404,8 +412,10 @@ package rnic_spec_pkg;
   localparam int unsigned ACCESS_REMOTE_WRITE = 1;
   localparam int unsigned ACCESS_REMOTE_READ = 2;
   localparam int unsigned ACCESS_REMOTE_ATOMIC = 3;
+  localparam int unsigned ACCESS_MW_BIND = 4;  // windows may be bound to the region
+  localparam int unsigned ACCESS_ZERO_BASED = 5;  // BIND_MW: addresses within the window count from 0
   localparam int unsigned ACCESS_W = 8;
-  localparam logic [7:0] ACCESS_ALL = 8'hf;  // every flag that exists
+  localparam logic [7:0] ACCESS_ALL = 8'h3f;  // every flag that exists
 
   // Flags of the QP commands (bit numbers)
   localparam int unsigned CMD_FLAG_CONTIGUOUS = 0;  // create: one range of consecutive QPNs
@@ -416,6 +426,13 @@ package rnic_spec_pkg;
   localparam int unsigned CMD_FLAG_RECORDS = 5;  // modify: one QpAttr per QP at attr_addr, 64 at most
   localparam int unsigned CMD_FLAG_W = 8;
   localparam logic [7:0] CMD_FLAG_ALL = 8'h3f;  // every flag that exists
+
+  // What REREG_MR changes, as enum ibv_rereg_mr_flags (bit numbers)
+  localparam int unsigned MR_CHANGE_TRANSLATION = 0;
+  localparam int unsigned MR_CHANGE_PD = 1;
+  localparam int unsigned MR_CHANGE_ACCESS = 2;
+  localparam int unsigned MR_CHANGE_W = 3;
+  localparam logic [2:0] MR_CHANGE_ALL = 3'h7;  // every flag that exists
 
   // ---- structures in memory
 
@@ -477,13 +494,16 @@ package rnic_spec_pkg;
     return {x.rsvd_0} == '0;
   endfunction
 
-  // CREATE_MR: registers [va, va+length) as backed by host memory from host_addr on. The completion's handle is the key (lkey = rkey): index in bits 31:8, the given variable part in 7:0.
+  // CREATE_MR, REREG_MR: registers [va, va+length) as backed by host memory from host_addr on. The completion's handle is the key (lkey = rkey): index in bits 31:8, the given variable part in 7:0.
   typedef struct packed {
-    logic [191:0]  rsvd_1;  // 40.0
-    logic [63:0]   host_addr;  // 32.0: bus address of the first byte
+    logic [159:0]  rsvd_1;  // 44.0
+    logic [31:0]   page_offset;  // 40.0: with log_page: place of the first byte in the first page
+    logic [63:0]   host_addr;  // 32.0: bus address of the first byte; with log_page that of the page list, 64-byte aligned: the pages' bus addresses, 64 bits each
     logic [63:0]   length;  // 24.0: bytes, 1 to 2^48; FAST_REG: 0 allocates the key with nothing registered under it
     logic [63:0]   va;  // 16.0: first address as users and peers name it (0 for a zero-based region)
-    logic [23:0]   rsvd_0;  // 13.0
+    logic [12:0]   rsvd_0;  // 14.3
+    logic [2:0]    change;  // 14.0: REREG_MR: MrChange; what is not named stays and is not looked at
+    logic [7:0]    log_page;  // 13.0: 0: one piece of host memory; else pages of 2^n bytes, 12 to 30, named by a page list, which does not change while the region exists
     logic [7:0]    kind;  // 12.0: MrKind
     logic [7:0]    key;  // 11.0: variable part of the key
     logic [7:0]    access;  // 10.0: Access bits 7:0
@@ -748,6 +768,29 @@ package rnic_spec_pkg;
   localparam int unsigned SQ_WQE_BYTES = 64;
   function automatic logic sq_wqe_rsvd_ok(sq_wqe_t x);
     return {x.rsvd_0, x.rsvd_1} == '0;
+  endfunction
+
+  // A send WQE of LOCAL_INV, REG_MR and BIND_MW: operations on memory keys, without a packet.
+  typedef struct packed {
+    logic [47:0]   rsvd_3;  // 58.0
+    logic [7:0]    log_page;  // 57.0: REG_MR: as in CREATE_MR
+    logic [7:0]    access;  // 56.0: REG_MR, BIND_MW: Access
+    logic [31:0]   page_offset;  // 52.0: REG_MR: as in CREATE_MR
+    logic [31:0]   lkey;  // 48.0: BIND_MW: the region
+    logic [63:0]   length;  // 40.0: REG_MR, BIND_MW: bytes, 1 to 2^48
+    logic [63:0]   host_addr;  // 32.0: REG_MR: as in CREATE_MR
+    logic [95:0]   rsvd_2;  // 20.0
+    logic [31:0]   rkey;  // 16.0: LOCAL_INV: the key; REG_MR, BIND_MW: the key with its new variable part
+    logic [63:0]   va;  // 8.0: REG_MR: first address as users and peers name it; BIND_MW: first address of the region's part
+    logic [52:0]   rsvd_1;  // 1.3
+    logic          fence;  // 1.2: waits until everything posted before has completed
+    logic          rsvd_0;  // 1.1
+    logic          signaled;  // 1.0
+    logic [7:0]    opcode;  // 0.0: WqeOpcode
+  } sq_wqe_mr_t;
+  localparam int unsigned SQ_WQE_MR_BYTES = 64;
+  function automatic logic sq_wqe_mr_rsvd_ok(sq_wqe_mr_t x);
+    return {x.rsvd_0, x.rsvd_1, x.rsvd_2, x.rsvd_3} == '0;
   endfunction
 
   // Start of a receive WQE; further SGEs follow from byte 32 on.
@@ -1151,7 +1194,9 @@ package rnic_spec_pkg;
       CMD_OPCODE_DESTROY_PD:
         return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_000000000000ff00;
       CMD_OPCODE_CREATE_MR:
-        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_0000000000000000_0000000000000000_0000000000000000_ffffff0000000000_ffffffff0000ff00;
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffff00000000_0000000000000000_0000000000000000_0000000000000000_ffff000000000000_ffffffff0000ff00;
+      CMD_OPCODE_REREG_MR:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffff00000000_0000000000000000_0000000000000000_0000000000000000_fff800ff00000000_000000000000ff00;
       CMD_OPCODE_DESTROY_MR:
         return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_000000000000ff00;
       CMD_OPCODE_CREATE_CQ:
@@ -1200,6 +1245,7 @@ package rnic_spec_pkg;
       CMD_OPCODE_CREATE_PD,
       CMD_OPCODE_DESTROY_PD,
       CMD_OPCODE_CREATE_MR,
+      CMD_OPCODE_REREG_MR,
       CMD_OPCODE_DESTROY_MR,
       CMD_OPCODE_CREATE_CQ,
       CMD_OPCODE_DESTROY_CQ,

@@ -128,13 +128,38 @@ package rnic_pkg;
     logic [63:0] va;
     logic [31:0] len;              // bytes, 1 or more (a zero length is not asked)
     logic [15:0] pd;
+    qpn_t        qpn;              // of a remote access: a window answers to the QP that it is bound to; 0: local
     logic [3:0]  access;           // Access bits 3:0 that the region must have; 0: local read
+    logic        judge;            // only judged: the address does not matter
   } mr_req_t;
   typedef struct packed {
     mr_err_e     err;
+    pay_len_t    room;             // bytes from there on that follow each other in host memory, 1 to 4096; the asker goes on behind them
     logic [63:0] addr;             // bus address of va, when err is OK
   } mr_rsp_t;
-  // Invalidation of a key by LOCAL_INV or SEND_INV.
+  // Operation on a key by a work request (LOCAL_INV, REG_MR, BIND_MW) or a command.
+  typedef enum logic [2:0] {
+    MR_OP_INV,
+    MR_OP_REG,
+    MR_OP_BIND,
+    MR_OP_REREG,                   // command: what change names
+    MR_OP_UNBIND                   // command: whatever the window's QP and PD
+  } mr_op_e;
+  typedef struct packed {
+    mr_op_e      op;
+    logic [31:0] key;              // REG, BIND: with the new variable part
+    logic [15:0] pd;               // of the QP; REREG: the new one
+    qpn_t        qpn;
+    logic [2:0]  change;           // MrChange
+    logic [5:0]  access;           // Access
+    logic [63:0] va;
+    logic [48:0] length;
+    logic [63:0] host_addr;
+    logic [4:0]  log_page;
+    logic [29:0] page_offset;
+    logic [31:0] lkey;             // BIND: the region
+  } mr_op_t;
+  // Invalidation of a key by SEND_INV.
   typedef struct packed {
     logic [31:0] key;
     logic [15:0] pd;               // of the QP

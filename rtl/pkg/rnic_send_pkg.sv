@@ -13,7 +13,8 @@ package rnic_send_pkg;
     KIND_WRITE,
     KIND_READ,
     KIND_CMP_SWAP,
-    KIND_FETCH_ADD
+    KIND_FETCH_ADD,
+    KIND_LOCAL    // no packet: an operation on a memory key, done already; len is the opcode of its completion
   } kind_e;
   // A request whose response brings data: its number is limited, a fence waits for it, its response is the acknowledge.
   function automatic logic has_response(kind_e k);
@@ -97,6 +98,7 @@ package rnic_send_pkg;
     logic        is_read;     // READ or atomic
     logic        is_atomic;
     logic        is_cmp;      // with a compare operand
+    logic        is_local;    // an operation without a packet
     logic        fresh;       // first packet of a message that has no record
     logic        first;
     logic        sent_before; // its PSN was used

@@ -2,9 +2,9 @@
 // READ engine: answers the READs that the responder has accepted, one response packet per visit, QPs in turn. The only
 // writer of the progress sections. Results of atomics, which the responder has executed, are sent in their turn among them.
 // Contract: push_i writes a slot (never refused: the responder looks at the progress first) and wakes the QP. A visit looks
-// up the key for its own part, hands over job and piece, and commits; empty_valid_o tells that no slot of a QP is left, after all
+// up the key for its own part, hands over job and pieces, and commits; empty_valid_o tells that no slot of a QP is left, after all
 // its jobs were handed over. The progress at look_idx_i stands one cycle later. A key that has gone replaces the response
-// by NAK 0x62; a payload that the host did not deliver (tx_err) is followed by NAK 0x63; both halt the QP, raise an event
+// by NAK 0x62, a page list that cannot be read by NAK 0x63; a payload that the host did not deliver (tx_err) is followed by NAK 0x63; both halt the QP, raise an event
 // and ask for ERR. While drain_i is high no visit begins but for failed payloads; idle_o: nothing is under way.
 module rnic_read_engine
   import rnic_spec_pkg::*;
@@ -179,14 +179,24 @@ module rnic_read_engine
   pay_len_t mtu, part, part_q;
   logic [31:0] left;
   logic first_q, last_q;
-  logic [63:0] addr_q;
+  logic [63:0] addr_q, addr2_q;              // of its bytes, and of those in the next page
+  pay_len_t len_q, want, got;                // in the first page; asked for; found
+  logic more_q, list_err_q;                  // the packet goes on in the next page; its page list could not be read
   psn_t psn;
   assign mtu  = mtu_bytes(mtu_q);
   assign left = slot.len - s_q.done;
   assign part = (left > 32'(mtu)) ? mtu : pay_len_t'(left);
   assign psn  = slot.psn + psn_t'(s_q.done >> (4'd7 + 4'(mtu_q)));
   assign mr_req_valid_o = state_q == StKey;
-  assign mr_req_o = '{key: slot.rkey, va: slot.va + 64'(s_q.done), len: 32'(part_q), pd: pd_q, access: 4'(1 << ACCESS_REMOTE_READ)};
+  assign mr_req_o = '{key: slot.rkey, va: slot.va + 64'(s_q.done) + (more_q ? 64'(len_q) : '0), len: 32'(want), pd: pd_q,
+      qpn: make_qpn(gen_q, idx_q, QpIdxW), access: 4'(1 << ACCESS_REMOTE_READ), judge: 1'b0};
+  // A page has room for a packet, so that two pieces are enough.
+  assign want = more_q ? part_q - len_q : part_q;
+`ifdef RNIC_CUT_READ_PAGE
+  assign got  = want;
+`else
+  assign got  = (mr_rsp_i.room < want) ? mr_rsp_i.room : want;
+`endif
 
   logic key_ok;
 `ifdef RNIC_CUT_READ_KEY
@@ -237,7 +247,8 @@ module rnic_read_engine
   end
   assign job_valid_o   = state_q == StJob || state_q == StNak;
   assign piece_valid_o = state_q == StPiece;
-  assign piece_o       = '{addr: addr_q, len: part_q, is_inline: 1'b0};
+  logic second_q;
+  assign piece_o       = second_q ? '{addr: addr2_q, len: part_q - len_q, is_inline: 1'b0} : '{addr: addr_q, len: len_q, is_inline: 1'b0};
 
   assign hot_idx_o      = idx_q;
   assign cold_req_idx_o = idx_q;
@@ -252,7 +263,7 @@ module rnic_read_engine
   always_comb begin
     eqe_o            = '0;
     // No work request reports a payload that our own host did not deliver: QP_FATAL.
-    eqe_o.event_type = err_q ? EVENT_TYPE_QP_FATAL : EVENT_TYPE_QP_ACCESS_ERR;
+    eqe_o.event_type = (err_q || list_err_q) ? EVENT_TYPE_QP_FATAL : EVENT_TYPE_QP_ACCESS_ERR;
     eqe_o.number     = 32'(make_qpn(gen_q, idx_q, QpIdxW));
   end
 
@@ -273,10 +284,10 @@ module rnic_read_engine
       end
       StPart:   state_d = (part == '0) ? StCheck : StKey;
       StKey:    if (mr_req_ready_i) state_d = StKeyAns;
-      StKeyAns: if (mr_rsp_valid_i) state_d = key_ok ? StCheck : StFail;
+      StKeyAns: if (mr_rsp_valid_i) state_d = !key_ok ? StFail : (got != want) ? StKey : StCheck;
       StCheck:  state_d = live ? StJob : StIdle;
       StJob:    if (job_ready_i) state_d = (part_q == '0) ? StCommit : StPiece;
-      StPiece:  if (piece_ready_i) state_d = StCommit;
+      StPiece:  if (piece_ready_i && (second_q || !more_q)) state_d = StCommit;
 `ifdef RNIC_CUT_READ_TURNS
       StCommit: state_d = (n.pop != push_q) ? StLoad : StIdle;
 `else
@@ -292,6 +303,7 @@ module rnic_read_engine
 
   always_ff @(posedge clk_i) begin
     if (begin_err || begin_pick) begin
+      list_err_q <= 1'b0;
       idx_q     <= begin_err ? tx_err_i.qp_idx : qp_idx_t'(pick_idx);
       err_q     <= begin_err;
       err_psn_q <= tx_err_i.psn;
@@ -314,8 +326,19 @@ module rnic_read_engine
       first_q <= s_q.done == '0;
       last_q  <= left <= 32'(mtu);
     end
-    if (state_q == StKeyAns) addr_q <= mr_rsp_i.addr;
-    synd_q  <= err_q ? AETH_SYNDROME_NAK_REM_OP : AETH_SYNDROME_NAK_REM_ACCESS;
+    if (state_q == StPart) begin
+      more_q     <= 1'b0;
+      list_err_q <= 1'b0;
+    end
+    if (state_q == StKeyAns && mr_rsp_valid_i) begin
+      if (more_q) addr2_q <= mr_rsp_i.addr;
+      else addr_q <= mr_rsp_i.addr;
+      if (!more_q) len_q <= got;
+      if (got != want) more_q <= 1'b1;
+      list_err_q <= mr_rsp_i.err == MR_ERR_LIST;
+    end
+    second_q <= state_q == StPiece && (second_q || piece_ready_i);
+    synd_q  <= (err_q || list_err_q) ? AETH_SYNDROME_NAK_REM_OP : AETH_SYNDROME_NAK_REM_ACCESS;
     state_q <= state_d;
     if (rst_i) state_q <= StIdle;
   end

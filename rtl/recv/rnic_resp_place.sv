@@ -22,6 +22,7 @@ module rnic_resp_place
     input  logic         take_i,            // the WQE is to be taken from a shared receive queue
     input  pay_len_t     payload_len_i,
     input  logic [15:0]  pd_i,              // for R_Keys
+    input  qpn_t         qpn_i,
     input  logic [15:0]  wqe_pd_i,          // for the keys of the WQE
     // SEND: the WQE and the place in it
     input  qp_idx_t      qp_idx_i,
@@ -110,14 +111,15 @@ module rnic_resp_place
 
   // ---------------------------------------------------------------- the next piece
   logic [31:0] room;
-  pay_len_t take, piece_len_q;
+  pay_len_t take, piece_len_q, want, got;
   logic [63:0] piece_va_q;
+  logic [31:0] key_len_q;         // WRITE, READ: what of the message the next look-up judges
   assign room = sge.length - off_q;
   assign take = (room < 32'(left_q)) ? pay_len_t'(room) : left_q;
   always_comb begin
-    mr_req_o = '{key: rkey_i, va: va_i, len: key_len_i, pd: pd_i, access: key_access_i};
+    mr_req_o = '{key: rkey_i, va: piece_va_q, len: key_len_q, pd: pd_i, qpn: qpn_i, access: key_access_i, judge: key_access_i[ACCESS_REMOTE_READ]};
     if (is_send_i)
-      mr_req_o = '{key: sge.lkey, va: piece_va_q, len: 32'(piece_len_q), pd: wqe_pd_i, access: 4'(1 << ACCESS_LOCAL_WRITE)};
+      mr_req_o = '{key: sge.lkey, va: piece_va_q, len: 32'(piece_len_q), pd: wqe_pd_i, qpn: '0, access: 4'(1 << ACCESS_LOCAL_WRITE), judge: 1'b0};
   end
   assign mr_req_valid_o = state_q == StKey;
 
@@ -129,21 +131,29 @@ module rnic_resp_place
 `elsif RNIC_CUT_RECV_REKEY
   assign key_ok = mr_rsp_i.err == MR_ERR_OK || (!is_send_i && key_len_i == 32'(payload_len_i));
 `else
-  assign key_ok = mr_rsp_i.err == MR_ERR_OK;
+  // An atomic does not cross from one page to the next.
+  assign key_ok = mr_rsp_i.err == MR_ERR_OK && (is_send_i || !key_access_i[ACCESS_REMOTE_ATOMIC] || mr_rsp_i.room >= pay_len_t'(8));
 `endif
 
   // ---------------------------------------------------------------- judged pieces wait here for the verdict on all
   logic piece_push, piece_ready, piece_valid, cmd_ready, discard_ready, scatter_done, go;
   piece_t piece_in, piece;
   assign piece_push = state_q == StKeyAns && mr_rsp_valid_i && key_ok && left_q != '0;
-  assign piece_in   = '{addr: mr_rsp_i.addr, len: is_send_i ? piece_len_q : left_q, last: !is_send_i || left_q == piece_len_q};
+  // A piece ends where the page does.
+  assign want       = is_send_i ? piece_len_q : left_q;
+`ifdef RNIC_CUT_RECV_PAGE
+  assign got        = want;
+`else
+  assign got        = (mr_rsp_i.room < want) ? mr_rsp_i.room : want;
+`endif
+  assign piece_in   = '{addr: mr_rsp_i.addr, len: got, last: left_q == got};
 `ifdef RNIC_CUT_RECV_JUDGE_FIRST
   assign go         = state_q != StDrop;
 `else
   assign go         = state_q == StGo;
 `endif
   /* verilator lint_off PINCONNECTEMPTY */
-  rnic_fifo #(.Width($bits(piece_t)), .Depth(MAX_SGE)) u_pieces (
+  rnic_fifo #(.Width($bits(piece_t)), .Depth(2 * MAX_SGE)) u_pieces (
       .clk_i, .rst_i(rst_i || state_q == StDone), .in_valid_i(piece_push), .in_ready_o(piece_ready), .in_data_i(piece_in),
       .out_valid_o(piece_valid), .out_ready_i(go && cmd_ready), .out_data_o(piece), .level_o()
   );
@@ -190,6 +200,8 @@ module rnic_resp_place
         left_q   <= payload_len_i;
         sge_q    <= sge_i;
         off_q    <= sge_off_i;
+        piece_va_q <= va_i;
+        key_len_q  <= key_len_i;
         status_q <= WC_STATUS_SUCCESS;
         vendor_q <= VENDOR_ERR_NONE;
         unread_q <= 1'b0;
@@ -234,12 +246,19 @@ module rnic_resp_place
             status_q <= is_send_i ? WC_STATUS_LOC_PROT_ERR : WC_STATUS_LOC_ACCESS_ERR;
             vendor_q <= 8'h10 | 8'(mr_rsp_i.err);
             state_q  <= drop_state;
-          end else if (!is_send_i) begin
-            state_q <= no_payload ? StDone : StGo;
+            // The page list is ours: the peer did nothing wrong.
+            if (!is_send_i && mr_rsp_i.err == MR_ERR_LIST) begin
+              status_q <= WC_STATUS_LOC_QP_OP_ERR;
+              unread_q <= 1'b1;
+            end
+          end else if (no_payload) begin
+            state_q <= StDone;
           end else begin
-            left_q  <= left_q - piece_len_q;
-            off_q   <= off_q + 32'(piece_len_q);
-            state_q <= (left_q == piece_len_q) ? StGo : StWalk;
+            left_q  <= left_q - got;
+            if (is_send_i) off_q <= off_q + 32'(got);
+            piece_va_q <= piece_va_q + 64'(got);
+            key_len_q  <= 32'(left_q) - 32'(got);
+            state_q <= (left_q == got) ? StGo : is_send_i ? StWalk : StKey;
           end
         end
       StGo:   if (moves) state_q <= StDone;

@@ -289,6 +289,7 @@ module rnic_responder
   // the region may have gone meanwhile. No key and no address is looked at for length 0 (C9-88).
   assign key_len = info.is_atomic_req ? 32'd8 : starts ? d_q.dma_len : 32'(d_q.payload_len);
   rnic_resp_place #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride)) u_place (
+      .qpn_i(d_q.dest_qpn),
       .clk_i, .rst_i, .start_i(state_q == StPlace), .discard_i(!v_q.exec), .is_send_i(info.is_send), .take_i(srq_new), .payload_len_i(d_q.payload_len),
 `ifdef RNIC_CUT_SRQ_PD
       .pd_i(ctx_q.create.pd), .wqe_pd_i(ctx_q.create.pd),
@@ -500,7 +501,7 @@ module rnic_responder
 `else
     do_err = do_job && n.halted;
 `endif
-    event_type = last ? EVENT_TYPE_QP_LAST_WQE_REACHED : ((use_srq && unread_q) || at_err_q != DMA_ERR_OK) ? EVENT_TYPE_QP_FATAL
+    event_type = last ? EVENT_TYPE_QP_LAST_WQE_REACHED : (unread_q || at_err_q != DMA_ERR_OK) ? EVENT_TYPE_QP_FATAL
                : (synd == AETH_SYNDROME_NAK_REM_ACCESS) ? EVENT_TYPE_QP_ACCESS_ERR : EVENT_TYPE_QP_REQ_ERR;
   end
 

@@ -45,6 +45,7 @@ module rnic_send
     output logic wr_valid_o, input logic wr_ready_i, output dma_wr_hdr_t wr_hdr_o, output logic [DataW-1:0] wr_data_o, output logic wr_last_o,
     // memory keys
     output logic [1:0] mr_req_valid_o, input logic [1:0] mr_req_ready_i, output mr_req_t [1:0] mr_req_o, input logic [1:0] mr_rsp_valid_i, input mr_rsp_t mr_rsp_i,
+    output logic mr_op_valid_o, output mr_op_t mr_op_o, input logic mr_op_done_i, input mr_err_e mr_op_err_i,
     // completions, events, errors
     output logic cqe_valid_o, input logic cqe_ready_i, output cqe_req_t cqe_o,
     output logic eqe_valid_o, input logic eqe_ready_i, output eqe_req_t eqe_o,
@@ -72,6 +73,12 @@ module rnic_send
   wqe_idx_t resp_wqe;
   rec_t rec, rec_append_rec;
   cnt_t resp_cnt;
+  logic local_start, local_done;
+  logic [255:0] local_half;
+  line_idx_t local_line;
+  line_rd_t local_rd;
+  wc_status_e local_status;
+  logic [7:0] local_vendor;
   logic retire_start, retire_done, retire_again, retire_upd, retire_rec_rd, retire_free, retire_failed, retire_drained;
   logic [7:0] retire_free_count;
   logic pkt_start, pkt_more, pkt_done, pkt_again, pkt_failed, pkt_upd, pkt_rec_rd, rec_avail, rec_append, job_push, job_drop, resent;
@@ -105,7 +112,14 @@ module rnic_send
       .clk_i, .rst_i, .start_i(pkt_start), .visit_i(visit), .hot_ok_i(hot_ok), .more_i(pkt_more), .done_o(pkt_done), .again_o(pkt_again), .failed_o(pkt_failed),
       .upd_o(pkt_upd), .sec_o(pkt_sec), .look_o(pkt_look), .look_i(look_res), .fetch_o(pkt_fetch), .rd_o(pkt_line), .rd_data_i(line_data),
       .walk_o(pkt_walk), .walk_i(walk_res), .rec_rd_o(pkt_rec_rd), .rec_idx_o(pkt_rec_idx), .rec_i(rec), .rec_next_i(rec_next), .rec_avail_i(rec_avail),
-      .rec_new_i(rec_new), .rec_append_o(rec_append), .rec_o(rec_append_rec), .push_o(job_push), .drop_o(job_drop), .job_o(job), .resent_o(resent)
+      .rec_new_i(rec_new), .rec_append_o(rec_append), .rec_o(rec_append_rec), .push_o(job_push), .drop_o(job_drop), .job_o(job), .resent_o(resent),
+      .local_start_o(local_start), .local_half_o(local_half), .local_line_o(local_line), .local_done_i(local_done), .local_status_i(local_status), .local_vendor_i(local_vendor)
+  );
+  rnic_send_local #(.DataW(DataW)) u_local (
+      .clk_i, .rst_i, .start_i(local_start), .line_i(local_line), .half_i(local_half), .pd_i(visit.ctx.create.pd),
+      .qpn_i(make_qpn(visit.ctx.hot.gen, visit.idx, QpIdxW)), .rd_o(local_rd), .rd_data_i(line_data),
+      .op_valid_o(mr_op_valid_o), .op_o(mr_op_o), .op_done_i(mr_op_done_i), .op_err_i(mr_op_err_i),
+      .done_o(local_done), .status_o(local_status), .vendor_o(local_vendor)
   );
   assign sq_drained_valid_o = retire_drained;
   assign sq_drained_idx_o   = visit.idx;
@@ -141,7 +155,7 @@ module rnic_send
     look    = resp_look.valid ? resp_look : pkt_look;
     fetch   = resp_fetch.valid ? resp_fetch : pkt_fetch;
     walk    = resp_walk.start ? resp_walk : pkt_walk;
-    line_rd = walk_line.valid ? walk_line : resp_line.valid ? resp_line : pkt_line;
+    line_rd = walk_line.valid ? walk_line : local_rd.valid ? local_rd : resp_line.valid ? resp_line : pkt_line;
   end
   always_ff @(posedge clk_i) if (walk.start) in_resp_q <= resp_walk.start;
 

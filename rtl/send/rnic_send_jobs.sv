@@ -53,7 +53,7 @@ module rnic_send_jobs
     output logic                 idle_o
 );
   localparam int unsigned PtrW = $clog2(NumJob);
-  localparam int unsigned MaxPiece = (DataW == 64) ? 64 : 32;  // of one packet: 16 SGEs, or 480 inline bytes
+  localparam int unsigned MaxPiece = (DataW == 64) ? 64 : 32;  // of one packet: 16 SGEs across two pages each, or 480 inline bytes
   localparam int unsigned Depth = 2 * MaxPiece;
   localparam int unsigned CntW = $clog2(Depth + 2);
   localparam int unsigned JobFifo = 4;

@@ -44,6 +44,13 @@ module rnic_send_pkt
     input  rec_idx_t         rec_new_i,
     output logic             rec_append_o,
     output rec_t             rec_o,
+    // local operation
+    output logic             local_start_o,
+    output logic [255:0]     local_half_o,
+    output line_idx_t        local_line_o,
+    input  logic             local_done_i,
+    input  wc_status_e       local_status_i,
+    input  logic [7:0]       local_vendor_i,
     // transmit queue
     output logic             push_o,
     output logic             drop_o,
@@ -127,6 +134,7 @@ module rnic_send_pkt
     P_PLAN,    // this packet; walk its pieces
     P_WALK,    // their keys
     P_PUSH,    // hand it over
+    P_LOCAL,   // no packet: the operation is being done
     P_NEXT     // is the next WQE in the cache? fetch it
   } state_e;
   state_e state_q, state_d;
@@ -177,9 +185,12 @@ module rnic_send_pkt
   psn_t in_rec;
   logic in_this;
   logic nxt_q;               // P_NEXT: the answer is here
+  logic local_q;             // a local operation was done in this visit: its completion takes another one
+  assign local_half_o = hdr_q;
+  assign local_line_o = line_q;
 
   assign in_rec = sec.una_psn - rec_i.first;
-  assign in_this = in_rec <= psn_t'(rec_i.last - rec_i.first);
+  assign in_this = rec_i.kind != KIND_LOCAL && in_rec <= psn_t'(rec_i.last - rec_i.first);
 
   always_comb begin
     state_d      = state_q;
@@ -198,6 +209,7 @@ module rnic_send_pkt
     push_o       = 1'b0;
     drop_o       = 1'b0;
     resent_o     = 1'b0;
+    local_start_o = 1'b0;
     fail         = 1'b0;
     fail_status  = WC_STATUS_LOC_QP_OP_ERR;
     fail_vendor  = VENDOR_ERR_NONE;
@@ -276,9 +288,18 @@ module rnic_send_pkt
         state_d = P_LEN;
         if (CheckFormat && pl.bad) begin
           fail = 1'b1;
-        end else if (Fence && pl.fresh && wqe.fence && sec.rd_cnt != '0) begin
-          done_o  = 1'b1;   // woken when the READs and atomics have completed
+        end else if (Fence && pl.fresh && wqe.fence && (pl.is_local ? sec.count != '0 : sec.rd_cnt != '0)) begin
+          done_o  = 1'b1;   // woken when the READs and atomics (before a local operation: all) have completed
           state_d = P_IDLE;
+        end else if (pl.is_local && !pl.fresh) begin
+          upd_o   = 1'b1;   // done before what is now sent again
+          sec_o   = sec_sent;
+          state_d = P_NEXT;
+        end else if (pl.is_local) begin
+          local_start_o = hot_ok_i;
+          done_o        = !hot_ok_i;
+          again_o       = !hot_ok_i;
+          state_d       = hot_ok_i ? P_LOCAL : P_IDLE;
         end else if (LimitReads && pl.fresh && pl.is_read && 8'(sec.rd_cnt) >= v.ctx.path.max_rd_atomic) begin
           done_o  = 1'b1;
           state_d = P_IDLE;
@@ -345,6 +366,23 @@ module rnic_send_pkt
           state_d = P_IDLE;
         end
       end
+      P_LOCAL:
+      if (local_done_i) begin
+        if (local_status_i != WC_STATUS_SUCCESS) begin
+          fail        = 1'b1;
+          fail_status = local_status_i;
+          fail_vendor = local_vendor_i;
+        end else if (hot_ok_i) begin
+          upd_o        = 1'b1;
+          sec_o        = sec_sent;
+          rec_append_o = 1'b1;
+          state_d      = P_NEXT;
+        end else begin
+          done_o  = 1'b1;
+          again_o = 1'b1;
+          state_d = P_IDLE;
+        end
+      end
       default: begin  // P_NEXT; snd_wqe is the next packet's WQE by now
         // Of a life that is over the producer index is not known any more: nothing is read beyond it.
         look_o.valid = prefetch && !nxt_q && hot_ok_i;
@@ -362,7 +400,7 @@ module rnic_send_pkt
             state_d = pl.first ? P_GATE : P_PLAN;
           end else begin
             done_o  = 1'b1;
-            again_o = has_work(sec, v.prod);
+            again_o = has_work(sec, v.prod) || local_q;
             state_d = P_IDLE;
           end
         end
@@ -385,6 +423,8 @@ module rnic_send_pkt
     if (rst_i) state_q <= P_IDLE;
     else state_q <= state_d;
     nxt_q <= state_q == P_NEXT && look_o.valid;
+    if (state_q == P_IDLE) local_q <= 1'b0;
+    else if (state_q == P_LOCAL && local_done_i) local_q <= 1'b1;
     case (state_q)
       P_IDLE: begin
         walk_rec_q  <= sec.head;

@@ -6,6 +6,7 @@
 // busy_*_o: a packet of the QP (of its WQE) of query_* is not yet placed. A push with push_notify_i names its
 // QP at notify_* when it is placed; notify_valid_o waits for ready.
 module rnic_send_place
+  import rnic_spec_pkg::*;
   import rnic_pkg::*;
 #(
     parameter int unsigned DataW = 64,
@@ -48,7 +49,7 @@ module rnic_send_place
     output logic             wr_last_o
 );
   localparam int unsigned NumJob = 4;
-  localparam int unsigned Depth = 64;    // pieces: room for the 16 of a packet beside those of three others
+  localparam int unsigned Depth = 64;    // pieces: room for the 32 of a packet beside as many of others
   localparam int unsigned CntW = $clog2(Depth + 2);
 
   typedef struct packed {
@@ -105,7 +106,7 @@ module rnic_send_place
     tell = '0;
     for (int unsigned i = NumJob; i > 0; i--) if (tell_q[i-1]) tell = 2'(i - 1);
   end
-  assign room_o         = !live_q[wr_q] && !tell_q[wr_q] && held_q <= CntW'(Depth - 16);
+  assign room_o         = !live_q[wr_q] && !tell_q[wr_q] && held_q <= CntW'(Depth - 2 * MAX_SGE);
   assign idle_o         = live_q == '0;
   assign notify_valid_o = tell_q != '0;
   assign notify_idx_o   = qp_idx_t'(idx_q[tell]);

@@ -26,7 +26,7 @@ module rnic_send_plan
   assign sec = visit_i.sec;
 
   kind_e kind;
-  logic known, with_imm, with_inv, is_read, atomic, inl;
+  logic known, with_imm, with_inv, is_read, is_local, atomic, inl;
   always_comb begin
     known    = 1'b1;
     with_imm = 1'b0;
@@ -44,11 +44,13 @@ module rnic_send_plan
       WQE_OPCODE_RDMA_READ: kind = KIND_READ;
       WQE_OPCODE_ATOMIC_CMP_AND_SWP: kind = KIND_CMP_SWAP;
       WQE_OPCODE_ATOMIC_FETCH_AND_ADD: kind = KIND_FETCH_ADD;
+      WQE_OPCODE_LOCAL_INV, WQE_OPCODE_REG_MR, WQE_OPCODE_BIND_MW: kind = KIND_LOCAL;
       default: known = 1'b0;
     endcase
   end
-  assign is_read = has_response(kind);
-  assign atomic  = is_atomic(kind);
+  assign is_read  = has_response(kind);
+  assign atomic   = is_atomic(kind);
+  assign is_local = kind == KIND_LOCAL;
   assign inl     = wqe_i.inline_data;
 
   logic bad_wqe;
@@ -56,7 +58,8 @@ module rnic_send_plan
   assign inline_max = 10'((10'd64 << visit_i.ctx.create.log_sq_stride) - 10'd32);
   assign bad_wqe = !known || (inl ? (is_read || wqe_i.inline_length > 32'(inline_max)) : wqe_i.num_sge > 8'(sge_slots(visit_i.ctx.create.log_sq_stride))) ||
       // The compare operand of an atomic stands where a second element would.
-      (atomic && wqe_i.num_sge != 8'd1) || (is_read && visit_i.ctx.path.max_rd_atomic == '0);
+      (atomic && wqe_i.num_sge != 8'd1) || (is_read && visit_i.ctx.path.max_rd_atomic == '0) ||
+      (is_local && (inl || wqe_i.num_sge != '0));
 
   // ---------------------------------------------------------------- message and packet
   logic [3:0] shift;
@@ -71,7 +74,7 @@ module rnic_send_plan
   assign first    = sec.snd_off == '0;
   assign last_pkt = left <= mtu;
   assign n        = is_read ? '0 : last_pkt ? pay_len_t'(left) : pay_len_t'(mtu);
-  assign adv      = is_read ? psn_t'(npsn_i) : psn_t'(1);
+  assign adv      = is_local ? '0 : is_read ? psn_t'(npsn_i) : psn_t'(1);
   assign is_small = npsn_i <= 25'(MaxSmallPsn);
 
   logic sent_before;
@@ -117,6 +120,12 @@ module rnic_send_plan
 `else
               signaled: wqe_i.signaled || visit_i.ctx.hot.sq_sig_all};
 `endif
+    if (is_local) begin
+      // It stands in the list without PSNs: complete when everything before it is.
+      rec_o.last = sec.next_psn - psn_t'(1);
+      rec_o.len  = (wqe_i.opcode == 8'(WQE_OPCODE_REG_MR)) ? 32'(WC_OPCODE_REG_MR) : (wqe_i.opcode == 8'(WQE_OPCODE_BIND_MW)) ? 32'(WC_OPCODE_BIND_MW)
+                 : 32'(WC_OPCODE_LOCAL_INV);
+    end
   end
 
   // Section after the packet.
@@ -127,7 +136,7 @@ module rnic_send_plan
       if (sec.count == '0) sec_o.head = rec_new_i;
       sec_o.count = sec.count + 8'd1;
       sec_o.fresh = sec.fresh + wqe_idx_t'(1);
-      sec_o.alone = !is_small;
+      sec_o.alone = !is_small && !is_local;
       if (is_read) begin
         sec_o.rd_cnt = sec.rd_cnt + 5'd1;
         if (sec.rd_cnt == '0) begin
@@ -140,16 +149,16 @@ module rnic_send_plan
     end
     sec_o.next_psn = sec.next_psn + adv;
     if (!sent_before) sec_o.top_psn = sec_o.next_psn;
-    if (is_read || last_pkt) begin
+    if (is_read || is_local || last_pkt) begin
       sec_o.snd_wqe = sec.snd_wqe + wqe_idx_t'(1);
       sec_o.snd_off = '0;
     end else begin
       sec_o.snd_off = sec.snd_off + mtu;
       sec_o.msg_len = len_i;
     end
-    if (!sec.timer_on) sec_o = timer_restart(sec_o, visit_i.ctx.path.timeout, visit_i.now);
+    if (!sec.timer_on && !is_local) sec_o = timer_restart(sec_o, visit_i.ctx.path.timeout, visit_i.now);
   end
 
-  assign plan_o = '{bad: bad_wqe, is_read: is_read, is_atomic: atomic, is_cmp: kind == KIND_CMP_SWAP, fresh: fresh,
+  assign plan_o = '{bad: bad_wqe, is_read: is_read, is_atomic: atomic, is_cmp: kind == KIND_CMP_SWAP, is_local: is_local, fresh: fresh,
                      first: first, sent_before: sent_before, is_small: is_small, shift: shift, left: left, n: n};
 endmodule

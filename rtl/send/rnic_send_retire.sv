@@ -214,6 +214,10 @@ module rnic_send_retire
         KIND_READ: cqe_o.opcode = WC_OPCODE_RDMA_READ;
         KIND_CMP_SWAP: cqe_o.opcode = WC_OPCODE_COMP_SWAP;
         KIND_FETCH_ADD: cqe_o.opcode = WC_OPCODE_FETCH_ADD;
+        KIND_LOCAL: begin
+          cqe_o.opcode   = rec_i.len[7:0];
+          cqe_o.byte_len = '0;
+        end
         default: ;
       endcase
     end else if (fail) begin

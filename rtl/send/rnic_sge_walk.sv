@@ -2,7 +2,7 @@
 // Walks the scatter/gather list (or the inline data) of a cached WQE: adds up lengths, judges keys, gives pieces.
 // Contract: req_i.start is a pulse with the request beside it; res_o.done pulses when the walk has ended, err and sum
 // beside it. The bytes [off, off+len) must lie inside the list, else the walk ends with MR_ERR_RANGE. Pieces come in order, are never
-// refused (the taker has room for a whole packet), and are void when the walk ends with an error; piece_last_o marks the last.
+// refused (the taker has room for a whole packet: two pieces an SGE, since a piece ends at the end of its page), and are void when the walk ends with an error; piece_last_o marks the last.
 // Inline pieces hold at most InlineB bytes, from lane 0 up; off must be a multiple of 32 then.
 module rnic_sge_walk
   import rnic_spec_pkg::*;
@@ -50,7 +50,7 @@ module rnic_sge_walk
   logic [4:0] i_q, i_next;      // SGE
   logic [35:0] sum_q;
   logic [31:0] skip_q, left_q;  // bytes before the range in this and later SGEs; bytes of the range still to come
-  logic [31:0] take, room, chunk;
+  logic [31:0] take, got, room, chunk;
   logic more_inline;
 
   // ---------------------------------------------------------------- reading the line
@@ -83,6 +83,12 @@ module rnic_sge_walk
   assign i_next      = i_q + 5'd1;
   assign room        = sge_q.length - skip_q;
   assign take        = (room < left_q) ? room : left_q;
+  // A piece ends where the page does; what has no address is judged at once.
+`ifdef RNIC_CUT_WALK_PAGE
+  assign got         = take;
+`else
+  assign got         = (r_q.mode != WALK_CHECK && 32'(mr_rsp_i.room) < take) ? 32'(mr_rsp_i.room) : take;
+`endif
   assign chunk       = (left_q < InlineB) ? left_q : InlineB;
   assign more_inline = left_q > InlineB;
 
@@ -93,10 +99,10 @@ module rnic_sge_walk
     res_o.sum      = sum_q;
     rd_o           = '{valid: 1'b0, line: r_q.line, beat: beat_of(i_q)};
     mr_req_valid_o = 1'b0;
-    mr_req_o       = '{key: sge_q.lkey, va: sge_q.addr + 64'(skip_q), len: take, pd: r_q.pd, access: r_q.access};
+    mr_req_o       = '{key: sge_q.lkey, va: sge_q.addr + 64'(skip_q), len: take, pd: r_q.pd, qpn: '0, access: r_q.access, judge: r_q.mode == WALK_CHECK};
     piece_valid_o  = 1'b0;
-    piece_o        = '{addr: mr_rsp_i.addr, len: pay_len_t'(take), is_inline: 1'b0};
-    piece_last_o   = take == left_q;
+    piece_o        = '{addr: mr_rsp_i.addr, len: pay_len_t'(got), is_inline: 1'b0};
+    piece_last_o   = got == left_q;
     case (state_q)
       W_IDLE:
       if (req_i.start) begin
@@ -143,6 +149,8 @@ module rnic_sge_walk
           if (piece_last_o) begin
             res_o.done = 1'b1;
             state_d    = W_IDLE;
+          end else if (got != take) begin
+            state_d    = W_ASK;
           end else begin
             rd_o.valid = 1'b1;
             rd_o.beat  = beat_of(i_next);
@@ -185,9 +193,12 @@ module rnic_sge_walk
       end
       W_ANSWER:
       if (mr_rsp_valid_i) begin
-        i_q    <= i_next;
-        skip_q <= '0;
-        left_q <= left_q - take;
+        left_q <= left_q - got;
+        skip_q <= skip_q + got;
+        if (got == take) begin
+          i_q    <= i_next;
+          skip_q <= '0;
+        end
       end
       W_INLINE: begin
         r_q.off <= r_q.off + InlineB;

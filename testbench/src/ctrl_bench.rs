@@ -73,10 +73,18 @@ impl Cmd {
     pub fn create_mr(mr: &Mr) -> Self {
         Self::new(0x18, 0)
             .with(8, &mr.pd.to_le_bytes())
-            .with(10, &[mr.access, mr.key, mr.kind])
+            .with(10, &[mr.access, mr.key, mr.kind, mr.log_page])
             .with(16, &mr.va.to_le_bytes())
             .with(24, &mr.length.to_le_bytes())
             .with(32, &mr.host_addr.to_le_bytes())
+            .with(40, &mr.page_offset.to_le_bytes())
+    }
+
+    /// REREG_MR of what `change` names (MrChange).
+    pub fn rereg_mr(key: u32, mr: &Mr, change: u8) -> Self {
+        let mut cmd = Self::create_mr(mr);
+        cmd.0[0] = 0x1a;
+        cmd.with(4, &key.to_le_bytes()).with(12, &[0]).with(14, &[change])
     }
 
     /// DESTROY_MR.
@@ -124,6 +132,9 @@ pub struct Mr {
     pub va: u64,
     pub length: u64,
     pub host_addr: u64,
+    /// 0: no page list.
+    pub log_page: u8,
+    pub page_offset: u32,
 }
 
 /// A command completion as it stands in host memory, but for the phase, which the bench checks.
@@ -172,6 +183,43 @@ pub struct Ref {
     pub in_xrcd: bool,
 }
 
+/// An operation of the requester on a memory key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct KeyOp {
+    /// 0 invalidate, 1 register, 2 bind.
+    pub op: u8,
+    pub key: u32,
+    pub pd: u16,
+    pub qpn: u32,
+    pub access: u8,
+    pub va: u64,
+    pub length: u64,
+    pub host_addr: u64,
+    pub log_page: u8,
+    pub page_offset: u32,
+    pub lkey: u32,
+}
+
+impl KeyOp {
+    /// An invalidation.
+    pub fn invalidate(i: &Invalidate) -> Self {
+        Self {
+            op: 0,
+            key: i.key,
+            pd: i.pd,
+            qpn: i.qpn,
+            access: 0,
+            va: 0,
+            length: 0,
+            host_addr: 0,
+            log_page: 0,
+            page_offset: 0,
+            lkey: 0,
+        }
+    }
+}
+
 /// Invalidation of a memory key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -189,7 +237,11 @@ pub struct Lookup {
     pub va: u64,
     pub len: u32,
     pub pd: u16,
+    /// 0: local.
+    pub qpn: u32,
     pub access: u8,
+    /// The address does not matter.
+    pub judge: bool,
 }
 
 /// A completion to be written.
@@ -292,6 +344,11 @@ pub struct CtrlBench {
     pub manners: Manners,
     rng: Stream,
     beats: VecDeque<Beat>,
+    page_beats: VecDeque<Beat>,
+    /// Page list lines that were read: addresses.
+    pub page_reads: Vec<u64>,
+    /// DmaErr of the next page list read.
+    pub fail_page: u64,
     /// Reads of the command ring: address and length.
     pub reads: Vec<(u64, usize)>,
     /// No read is accepted.
@@ -328,9 +385,13 @@ pub struct CtrlBench {
     pub lookups: [VecDeque<Lookup>; 4],
     /// Answers: MrErr, address, by port.
     pub found: [Vec<(u8, u64)>; 4],
-    /// Invalidations to be asked: by the requester, by the responder.
-    pub invs: [VecDeque<Invalidate>; 2],
-    /// Their answers: MrErr.
+    /// Bytes that follow each other at that address.
+    pub rooms: [Vec<u64>; 4],
+    /// Operations on keys to be asked by the requester.
+    pub key_ops: VecDeque<KeyOp>,
+    /// Invalidations to be asked by the responder.
+    pub invs: VecDeque<Invalidate>,
+    /// The answers to both: MrErr.
     pub inv_done: [Vec<u8>; 2],
     /// Completions to be written, by client.
     pub cqes: [VecDeque<Cqe>; 2],
@@ -412,6 +473,9 @@ impl CtrlBench {
             manners: PROMPT,
             rng: Stream::new(seed, "ctrl_bench", u64::from(data_width)),
             beats: VecDeque::new(),
+            page_beats: VecDeque::new(),
+            page_reads: Vec::new(),
+            fail_page: 0,
             reads: Vec::new(),
             hold_reads: false,
             read_waits: None,
@@ -434,7 +498,9 @@ impl CtrlBench {
             srqs: SrqSide::default(),
             lookups: [const { VecDeque::new() }; 4],
             found: [const { Vec::new() }; 4],
-            invs: [const { VecDeque::new() }; 2],
+            rooms: [const { Vec::new() }; 4],
+            key_ops: VecDeque::new(),
+            invs: VecDeque::new(),
             inv_done: [const { Vec::new() }; 2],
             cqes: [const { VecDeque::new() }; 2],
             cqes_taken: Vec::new(),
@@ -481,13 +547,17 @@ impl CtrlBench {
         // ---- what the surroundings show in this cycle
         let rsp = self.beats.front().is_some_and(|b| b.due <= now) && !self.stalls();
         self.dut.set("rd_rsp_valid_i", u64::from(rsp));
-        if rsp {
-            let beat = &self.beats[0];
+        let page_rsp = !rsp && self.page_beats.front().is_some_and(|b| b.due <= now) && !self.stalls();
+        self.dut.set("mr_rd_rsp_valid_i", u64::from(page_rsp));
+        if rsp || page_rsp {
+            let beat = if rsp { &self.beats[0] } else { &self.page_beats[0] };
             self.dut.set_wide("rd_rsp_data_i", &beat.data);
             self.dut.set("rd_rsp_ctl_i", u64::from(beat.last) << 3 | beat.err);
         }
         let rd_ready = !self.stalls() && !self.hold_reads;
         self.dut.set("rd_req_ready_i", u64::from(rd_ready));
+        let page_ready = !self.stalls();
+        self.dut.set("mr_rd_req_ready_i", u64::from(page_ready));
         let wr_ready = (0..3).fold(0, |m, c| m | u64::from(!self.stalls()) << c);
         self.dut.set("wr_ready_i", wr_ready);
         let msix_ready = if self.manners.msix {
@@ -547,25 +617,43 @@ impl CtrlBench {
         self.srqs.show(&mut self.dut);
         self.dut.eval();
         self.srqs.look(&self.dut);
+        if page_rsp {
+            assert_eq!(
+                self.dut.get("mr_rd_rsp_ready_o"),
+                1,
+                "there is room for what was asked for"
+            );
+            self.page_beats.pop_front();
+        }
+        if page_ready && self.dut.get("mr_rd_req_valid_o") == 1 {
+            let req = self.dut.get_wide("mr_rd_req_o");
+            let (addr, len) = (bits(&req, 16, 64), bits(&req, 0, 16) as usize);
+            assert_eq!((addr % 64, len), (0, 64));
+            self.page_reads.push(addr);
+            let err = std::mem::take(&mut self.fail_page);
+            let beats = self.beats_of(addr, len, err, now);
+            self.page_beats.extend(beats);
+        }
         self.look(now, rsp, rd_ready, wr_ready, msix_ready, qp_ready, answers, ack);
         self.dut.clock();
     }
 
     fn show_services(&mut self) {
         let mut valid = 0;
-        let mut words = [0; 19];
+        let mut words = [0; 22];
         for port in 0..4 {
             if self.offers(port, !self.lookups[port].is_empty()) {
                 let l = self.lookups[port][0];
                 valid |= 1 << port;
-                let low = pack(&[
-                    (64, l.va),
-                    (32, u64::from(l.len)),
-                    (16, u64::from(l.pd)),
+                let low = pack(&[(64, l.va), (32, u64::from(l.len)), (16, u64::from(l.pd))]);
+                let lowest = pack(&[
+                    (24, u64::from(l.qpn)),
                     (4, u64::from(l.access)),
+                    (1, u64::from(l.judge)),
                 ]);
-                put_bits(&mut words, port * 148, 116, low);
-                put_bits(&mut words, port * 148 + 116, 32, u128::from(l.key));
+                put_bits(&mut words, port * 173, 29, lowest);
+                put_bits(&mut words, port * 173 + 29, 112, low);
+                put_bits(&mut words, port * 173 + 141, 32, u128::from(l.key));
             }
         }
         self.dut.set("mr_req_valid_i", valid);
@@ -573,18 +661,41 @@ impl CtrlBench {
             self.dut.set_wide("mr_req_i", &words);
         }
 
-        let mut valid = 0;
-        let mut words = [0; 5];
-        for port in 0..2 {
-            if self.offers(9 + port, !self.invs[port].is_empty()) {
-                let i = self.invs[port][0];
-                valid |= 1 << port;
-                let bits = pack(&[(32, u64::from(i.key)), (16, u64::from(i.pd)), (24, u64::from(i.qpn))]);
-                put_bits(&mut words, port * 72, 72, bits);
+        let offer = self.offers(9, !self.key_ops.is_empty());
+        self.dut.set("mr_op_valid_i", u64::from(offer));
+        if offer {
+            let o = self.key_ops[0];
+            let fields = [
+                (3, u64::from(o.op)),
+                (32, u64::from(o.key)),
+                (16, u64::from(o.pd)),
+                (24, u64::from(o.qpn)),
+                (3, 0),
+                (6, u64::from(o.access)),
+                (64, o.va),
+                (49, o.length),
+                (64, o.host_addr),
+                (5, u64::from(o.log_page)),
+                (30, u64::from(o.page_offset)),
+                (32, u64::from(o.lkey)),
+            ];
+            let mut words = [0; 11];
+            let mut lsb = 0;
+            for (width, value) in fields.iter().rev() {
+                put_bits(&mut words, lsb, *width as usize, pack(&[(*width, *value)]));
+                lsb += *width as usize;
             }
+            self.dut.set_wide("mr_op_i", &words);
         }
-        self.dut.set("mr_inv_valid_i", valid);
-        self.dut.set_wide("mr_inv_i", &words);
+        let offer = self.offers(10, !self.invs.is_empty());
+        self.dut.set("mr_inv_valid_i", u64::from(offer));
+        if offer {
+            let i = self.invs[0];
+            let mut words = [0; 3];
+            let bits = pack(&[(32, u64::from(i.key)), (16, u64::from(i.pd)), (24, u64::from(i.qpn))]);
+            put_bits(&mut words, 0, 72, bits);
+            self.dut.set_wide("mr_inv_i", &words);
+        }
 
         let mut valid = 0;
         let mut words = [0; 13];
@@ -750,13 +861,21 @@ impl CtrlBench {
         if valid != 0 {
             assert!(valid.is_power_of_two());
             let rsp = self.dut.get_wide("mr_rsp_o");
-            self.found[valid.trailing_zeros() as usize].push((bits(&rsp, 64, 3) as u8, bits(&rsp, 0, 64)));
+            let port = valid.trailing_zeros() as usize;
+            self.found[port].push((bits(&rsp, 77, 3) as u8, bits(&rsp, 0, 64)));
+            self.rooms[port].push(bits(&rsp, 64, 13));
         }
-        let done = self.dut.get("mr_inv_done_o");
-        for port in (0..2).filter(|p| done >> p & 1 == 1) {
-            self.inv_done[port].push(self.dut.get("mr_inv_err_o") as u8);
-            assert!(self.invs[port].pop_front().is_some(), "an answer that nobody asked for");
-            self.shown[9 + port] = None;
+        for (port, done) in ["mr_op_done_o", "mr_inv_done_o"].into_iter().enumerate() {
+            if self.dut.get(done) == 1 {
+                self.inv_done[port].push(self.dut.get("mr_op_err_o") as u8);
+                let asked = if port == 0 {
+                    self.key_ops.pop_front().is_some()
+                } else {
+                    self.invs.pop_front().is_some()
+                };
+                assert!(asked, "an answer that nobody asked for");
+                self.shown[9 + port] = None;
+            }
         }
         let ready = self.dut.get("cqe_ready_o");
         for c in (0..2)
@@ -794,19 +913,26 @@ impl CtrlBench {
         };
         self.fail_read = self.fail_read.and_then(|(n, err)| n.checked_sub(1).map(|n| (n, err)));
         self.reads.push((addr, len));
-        let bytes = self.bytes(addr, len).to_vec();
+        let beats = self.beats_of(addr, len, err, now);
+        self.beats.extend(beats);
+    }
+
+    fn beats_of(&self, addr: u64, len: usize, err: u64, now: u64) -> Vec<Beat> {
         let beats = len / self.beat_bytes;
-        for (i, chunk) in bytes.chunks(self.beat_bytes).enumerate() {
-            self.beats.push_back(Beat {
-                due: now + 1 + self.manners.read_latency,
-                data: chunk
-                    .chunks(4)
-                    .map(|c| u32::from_le_bytes(c.try_into().unwrap()))
-                    .collect(),
-                last: i + 1 == beats,
-                err: if i + 1 == beats { err } else { 0 },
-            });
-        }
+        let beat = |(i, chunk): (usize, &[u8])| Beat {
+            due: now + 1 + self.manners.read_latency,
+            data: chunk
+                .chunks(4)
+                .map(|c| u32::from_le_bytes(c.try_into().unwrap()))
+                .collect(),
+            last: i + 1 == beats,
+            err: if i + 1 == beats { err } else { 0 },
+        };
+        self.bytes(addr, len)
+            .chunks(self.beat_bytes)
+            .enumerate()
+            .map(beat)
+            .collect()
     }
 
     fn accept_write(&mut self, client: usize, at: u64) {
@@ -837,6 +963,14 @@ impl CtrlBench {
                 bytes,
                 at,
             });
+        }
+    }
+
+    /// Asks for an invalidation by the requester (0) or the responder (1).
+    pub fn push_invalidate(&mut self, port: usize, i: Invalidate) {
+        match port {
+            0 => self.key_ops.push_back(KeyOp::invalidate(&i)),
+            _ => self.invs.push_back(i),
         }
     }
 

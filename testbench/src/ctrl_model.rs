@@ -25,9 +25,9 @@ use status::*;
 /// Protection domains of the device.
 pub const NUM_PD: u32 = 256;
 /// The commands that exist.
-pub const OPCODES: [u8; 25] = [
-    0x01, 0x02, 0x08, 0x09, 0x0a, 0x10, 0x11, 0x18, 0x19, 0x20, 0x21, 0x28, 0x29, 0x40, 0x41, 0x42, 0x43, 0x44, 0x45,
-    0x30, 0x31, 0x32, 0x33, 0x38, 0x39,
+pub const OPCODES: [u8; 26] = [
+    0x01, 0x02, 0x08, 0x09, 0x0a, 0x10, 0x11, 0x18, 0x19, 0x1a, 0x20, 0x21, 0x28, 0x29, 0x40, 0x41, 0x42, 0x43, 0x44,
+    0x45, 0x30, 0x31, 0x32, 0x33, 0x38, 0x39,
 ];
 /// XRC domains of the device.
 pub const NUM_XRCD: u32 = 16;
@@ -63,8 +63,15 @@ pub fn readable(opcode: u8) -> [u8; 64] {
             0
         }
         0x18 => {
-            allow(8, 12);
-            allow(16, 39);
+            allow(8, 13);
+            allow(16, 43);
+            0
+        }
+        0x1a => {
+            allow(4, 11);
+            allow(13, 13);
+            allow(16, 43);
+            mask[14] = 7;
             0
         }
         0x20 => {
@@ -189,6 +196,33 @@ impl Default for Objects {
     }
 }
 
+/// Bits 0 to 4: local write, remote write, remote read, remote atomic, window binding.
+fn access_fits(access: u8) -> bool {
+    let needs_local_write = access & 0b1010 != 0;
+    access < 32 && (!needs_local_write || access & 1 == 1)
+}
+
+/// What is wrong with the memory behind a region.
+fn check_place(mr: &Mr, idle: bool, window: bool) -> Result<(), (u8, u32)> {
+    check(mr.log_page == 0 || (12..=30).contains(&mr.log_page), BAD_PARAM, 13)?;
+    let long = if window {
+        mr.length == 0
+    } else {
+        (1..=1 << 48).contains(&mr.length)
+    };
+    check(idle || long, BAD_PARAM, 24)?;
+    let ends = |from: u64| u128::from(from) + u128::from(mr.length) <= 1 << 64;
+    check(idle || ends(mr.va), BAD_PARAM, 16)?;
+    let list = mr.log_page != 0;
+    let placed = if list {
+        mr.host_addr.is_multiple_of(64)
+    } else {
+        idle || ends(mr.host_addr)
+    };
+    check(placed, BAD_PARAM, 32)?;
+    check(mr.page_offset < 1 << mr.log_page, BAD_PARAM, 40)
+}
+
 type Verdict = Result<u32, (u8, u32)>;
 
 fn le(cmd: &Cmd, at: usize, len: usize) -> u64 {
@@ -292,6 +326,7 @@ impl Objects {
                 self.mr_free.used.push_back(handle >> 8);
                 *self.pds.get_mut(&pd).expect("a region's PD exists") -= 1;
             }
+            0x1a => return self.rereg_mr(cmd, handle),
             0x20 => {
                 let [log_size, eq, uar] = [cmd.0[8], cmd.0[9], cmd.0[10]];
                 check((1..=16).contains(&log_size), BAD_PARAM, 8)?;
@@ -368,28 +403,58 @@ impl Objects {
             va: le(cmd, 16, 8),
             length: le(cmd, 24, 8),
             host_addr: le(cmd, 32, 8),
+            log_page: cmd.0[13],
+            page_offset: le(cmd, 40, 4) as u32,
         };
-        let users = self.pds.get_mut(&u32::from(mr.pd)).ok_or((BAD_HANDLE, 8))?;
-        // Bits 0 to 3: local write, remote write, remote read, remote atomic.
-        let needs_local_write = mr.access & 0b1010 != 0;
-        check(
-            mr.access < 16 && (!needs_local_write || mr.access & 1 == 1),
-            BAD_PARAM,
-            10,
-        )?;
-        check(mr.kind < 2, BAD_PARAM, 12)?;
-        let idle = mr.kind == 1 && mr.length == 0;
-        check(idle || (1..=1 << 48).contains(&mr.length), BAD_PARAM, 24)?;
-        let ends = |from: u64| u128::from(from) + u128::from(mr.length) <= 1 << 64;
-        check(ends(mr.va), BAD_PARAM, 16)?;
-        check(ends(mr.host_addr), BAD_PARAM, 32)?;
+        check(self.pds.contains_key(&u32::from(mr.pd)), BAD_HANDLE, 8)?;
+        check(access_fits(mr.access), BAD_PARAM, 10)?;
+        check(mr.kind < 3, BAD_PARAM, 12)?;
+        let idle = mr.kind != 0 && mr.length == 0;
+        check_place(&mr, idle, mr.kind == 2)?;
         let index = self.mr_free.take().ok_or((NO_RESOURCES, 0))?;
-        *users += 1;
+        *self.pds.get_mut(&u32::from(mr.pd)).expect("it exists") += 1;
         self.mrs.insert(index, mr);
         if idle {
             self.idle.insert(index);
         }
         Ok(index << 8 | u32::from(mr.key))
+    }
+
+    fn rereg_mr(&mut self, cmd: &Cmd, handle: u32) -> Verdict {
+        let new = Mr {
+            kind: 0,
+            pd: le(cmd, 8, 2) as u16,
+            access: cmd.0[10],
+            key: cmd.0[11],
+            va: le(cmd, 16, 8),
+            length: le(cmd, 24, 8),
+            host_addr: le(cmd, 32, 8),
+            log_page: cmd.0[13],
+            page_offset: le(cmd, 40, 4) as u32,
+        };
+        let change = cmd.0[14];
+        let mut mr = *self.region(handle).filter(|m| m.kind == 0).ok_or((BAD_HANDLE, 4))?;
+        check(change != 0, BAD_PARAM, 14)?;
+        mr.key = new.key;
+        if change & 2 != 0 {
+            check(self.pds.contains_key(&u32::from(new.pd)), BAD_HANDLE, 8)?;
+        }
+        if change & 4 != 0 {
+            check(access_fits(new.access), BAD_PARAM, 10)?;
+            mr.access = new.access;
+        }
+        if change & 1 != 0 {
+            check_place(&new, false, false)?;
+            (mr.va, mr.length, mr.host_addr) = (new.va, new.length, new.host_addr);
+            (mr.log_page, mr.page_offset) = (new.log_page, new.page_offset);
+        }
+        if change & 2 != 0 {
+            *self.pds.get_mut(&u32::from(mr.pd)).expect("a region's PD exists") -= 1;
+            *self.pds.get_mut(&u32::from(new.pd)).expect("it exists") += 1;
+            mr.pd = new.pd;
+        }
+        self.mrs.insert(handle >> 8, mr);
+        Ok(handle & !0xff | u32::from(mr.key))
     }
 
     /// What an invalidation must answer: MrErr. One that is not refused is done.

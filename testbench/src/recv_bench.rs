@@ -73,8 +73,16 @@ const RD_REQ: Layout = Layout(&[("addr", 64), ("len", 16)]);
 const RD_CTL: Layout = Layout(&[("last", 1), ("err", 3)]);
 const WR_HDR: Layout = Layout(&[("addr", 64), ("len", 16)]);
 const MR_INV: Layout = Layout(&[("key", 32), ("pd", 16), ("qpn", 24)]);
-const MR_REQ: Layout = Layout(&[("key", 32), ("va", 64), ("len", 32), ("pd", 16), ("access", 4)]);
-const MR_RSP: Layout = Layout(&[("err", 3), ("addr", 64)]);
+const MR_REQ: Layout = Layout(&[
+    ("key", 32),
+    ("va", 64),
+    ("len", 32),
+    ("pd", 16),
+    ("qpn", 24),
+    ("access", 4),
+    ("judge", 1),
+]);
+const MR_RSP: Layout = Layout(&[("err", 3), ("room", 13), ("addr", 64)]);
 const CQE: Layout = Layout(&[
     ("cqn", 16),
     ("qp_idx", 16),
@@ -464,6 +472,10 @@ pub struct RecvBench {
     pub stall_cqe: bool,
     /// Payload reads seen: address, bytes.
     pub wqe_reads: Vec<(u64, usize)>,
+    /// The pages of the regions do not follow each other: page n of bus addresses lies where page n ^ 1 would.
+    pub paged: bool,
+    /// No page list can be read.
+    pub list_err: bool,
     /// Key lookups seen: port, key, va, length.
     pub lookups: Vec<(usize, u32, u64, u32)>,
     rx: VecDeque<Packet>,
@@ -594,6 +606,8 @@ impl RecvBench {
             stall_tx: false,
             stall_cqe: false,
             wqe_reads: Vec::new(),
+            paged: false,
+            list_err: false,
             lookups: Vec::new(),
             rx: VecDeque::new(),
             beats: VecDeque::new(),
@@ -736,8 +750,11 @@ impl RecvBench {
                 if f("va") < r.va || off > r.len || r.len - off < f("len") {
                     4
                 } else {
-                    put(MR_RSP, &mut rsp, "addr", r.addr + off);
-                    0
+                    let addr = r.addr + off;
+                    put(MR_RSP, &mut rsp, "addr", if self.paged { addr ^ 0x1000 } else { addr });
+                    let room = if self.paged { 0x1000 - addr % 0x1000 } else { 0x1000 };
+                    put(MR_RSP, &mut rsp, "room", room);
+                    if self.list_err && f("judge") == 0 { 7 } else { 0 }
                 }
             }
         };
@@ -857,6 +874,8 @@ impl RecvBench {
                 || !self.beats.is_empty()
                 || !self.reads.is_empty()
                 || !self.tx_under_way.is_empty()
+                || self.tx_open.is_some()
+                || self.mr.iter().any(|m| !m.is_empty())
                 || !self.events.is_empty()
                 || !self.kicks.is_empty()
                 || !self.pending_err.is_empty();
@@ -1181,7 +1200,11 @@ impl RecvBench {
             "last beat of a write of {len} bytes"
         );
         if data.len() == len {
-            let at = (addr - MEM_BASE) as usize;
+            assert!(
+                !self.paged || len as u64 <= 0x1000 - addr % 0x1000,
+                "a write beyond its page"
+            );
+            let at = (if self.paged { addr ^ 0x1000 } else { addr } - MEM_BASE) as usize;
             self.mem[at..at + len].copy_from_slice(&data);
             self.did(Effect::Write { addr, len });
         } else {

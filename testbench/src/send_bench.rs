@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
 
+use crate::ctrl_bench::KeyOp;
 use crate::wire_bench::RX_DESC;
 use crate::wire_bench::bits::{Bits, Layout};
 
@@ -72,8 +73,30 @@ const POS_WR: Layout = Layout(&[("idx", 16), ("epoch", 16), ("val", 16)]);
 const RD_REQ: Layout = Layout(&[("addr", 64), ("len", 16)]);
 const RD_CTL: Layout = Layout(&[("last", 1), ("err", 3)]);
 const WR_HDR: Layout = Layout(&[("addr", 64), ("len", 16)]);
-const MR_REQ: Layout = Layout(&[("key", 32), ("va", 64), ("len", 32), ("pd", 16), ("access", 4)]);
-const MR_RSP: Layout = Layout(&[("err", 3), ("addr", 64)]);
+const MR_REQ: Layout = Layout(&[
+    ("key", 32),
+    ("va", 64),
+    ("len", 32),
+    ("pd", 16),
+    ("qpn", 24),
+    ("access", 4),
+    ("judge", 1),
+]);
+const MR_OP: Layout = Layout(&[
+    ("op", 3),
+    ("key", 32),
+    ("pd", 16),
+    ("qpn", 24),
+    ("change", 3),
+    ("access", 6),
+    ("va", 64),
+    ("length", 49),
+    ("host_addr", 64),
+    ("log_page", 5),
+    ("page_offset", 30),
+    ("lkey", 32),
+]);
+const MR_RSP: Layout = Layout(&[("err", 3), ("room", 13), ("addr", 64)]);
 const CQE: Layout = Layout(&[
     ("cqn", 16),
     ("qp_idx", 16),
@@ -173,6 +196,9 @@ pub mod wr {
     pub const CMP_SWAP: u8 = 5;
     pub const FETCH_ADD: u8 = 6;
     pub const SEND_INV: u8 = 9;
+    pub const LOCAL_INV: u8 = 7;
+    pub const BIND_MW: u8 = 8;
+    pub const REG_MR: u8 = 0x20;
 }
 /// Completion statuses (`enum ibv_wc_status`).
 #[allow(missing_docs)]
@@ -182,6 +208,7 @@ pub mod status {
     pub const LOC_QP_OP_ERR: u8 = 2;
     pub const LOC_PROT_ERR: u8 = 4;
     pub const WR_FLUSH_ERR: u8 = 5;
+    pub const MW_BIND_ERR: u8 = 6;
     pub const BAD_RESP_ERR: u8 = 7;
     pub const REM_INV_REQ_ERR: u8 = 9;
     pub const REM_ACCESS_ERR: u8 = 10;
@@ -594,6 +621,14 @@ pub struct SendBench {
     pub slow_reads: u64,
     /// WQE reads: address, bytes.
     pub reads: Vec<(u64, usize)>,
+    /// The pages of the regions do not follow each other: each page of the bus address is a piece of its own, and page n lies where
+    /// page n ^ 1 would.
+    pub paged: bool,
+    /// Operations on keys that were done: what they name by the fields of the request, in their order.
+    pub key_ops: Vec<KeyOp>,
+    /// MrErr of the next ones.
+    pub key_op_err: u8,
+    key_op_due: Option<u64>,
     /// Key look-ups: key, va, length, access.
     pub lookups: Vec<(u32, u64, u32, u8)>,
     next_hot: usize,
@@ -650,6 +685,7 @@ impl SendBench {
             ("tx_piece_o", TX_PIECE, 1),
             ("cqe_o", CQE, 1),
             ("mr_req_o", MR_REQ, 2),
+            ("mr_op_o", MR_OP, 1),
             ("port_cfg_i", PORT_CFG, 1),
             ("sq_prod_i", POS, 1),
         ] {
@@ -708,6 +744,10 @@ impl SendBench {
             stall_writes: false,
             slow_reads: 0,
             reads: Vec::new(),
+            paged: false,
+            key_ops: Vec::new(),
+            key_op_err: 0,
+            key_op_due: None,
             lookups: Vec::new(),
             next_hot: 0,
             cold: None,
@@ -1140,11 +1180,20 @@ impl SendBench {
         self.dut.set("mr_rsp_valid_i", u64::from(mr.is_some()));
         if let Some((_, err, addr)) = mr {
             self.mr.pop_front();
-            let bits = pack(MR_RSP, &[("err", err.into()), ("addr", addr)]);
+            let bits = pack(
+                MR_RSP,
+                &[("err", err.into()), ("room", self.room_at(addr)), ("addr", addr)],
+            );
             self.dut.set_wide("mr_rsp_i", &bits.0);
         }
         let mr_ready = self.rng.chance(self.manners.ready);
         self.dut.set("mr_req_ready_i", u64::from(mr_ready));
+        let op_done = self.key_op_due.is_some_and(|due| due <= now);
+        self.dut.set("mr_op_done_i", u64::from(op_done));
+        self.dut.set("mr_op_err_i", u64::from(self.key_op_err));
+        if op_done {
+            self.key_op_due = None;
+        }
         // ---- transmitter
         let ready = self.rng.chance(self.manners.ready) && !self.stall_tx;
         let job_ready = ready && self.job.is_none() && self.wire.len() < 8;
@@ -1260,9 +1309,28 @@ impl SendBench {
                 Some(r) if r.pd != pd => (2, 0),
                 Some(r) if r.access & access != access => (3, 0),
                 Some(r) if va < r.va || va - r.va + u64::from(len) > r.len => (4, 0),
+                Some(r) if self.paged => (0, (r.addr + (va - r.va)) ^ 0x1000),
                 Some(r) => (0, r.addr + (va - r.va)),
             };
             self.mr.push_back((now + 2, err, addr));
+        }
+        if self.dut.get("mr_op_valid_o") == 1 && self.key_op_due.is_none() && !op_done {
+            let w = self.dut.get_wide("mr_op_o");
+            let f = |name| field(MR_OP, &w, name);
+            self.key_ops.push(KeyOp {
+                op: f("op") as u8,
+                key: f("key") as u32,
+                pd: f("pd") as u16,
+                qpn: f("qpn") as u32,
+                access: f("access") as u8,
+                va: f("va"),
+                length: f("length"),
+                host_addr: f("host_addr"),
+                log_page: f("log_page") as u8,
+                page_offset: f("page_offset") as u32,
+                lkey: f("lkey") as u32,
+            });
+            self.key_op_due = Some(now + 1 + self.rng.below(8));
         }
         self.transmit(now, job_ready, piece_ready);
         if self.desc_offered && self.dut.get("rx_desc_ready_o") == 1 {
@@ -1286,7 +1354,7 @@ impl SendBench {
             let last = self.dut.get("wr_last_o") == 1;
             assert_eq!(last, got.len() == len, "last beat of a write");
             if last {
-                let at = (addr - MEM_BASE) as usize;
+                let at = self.payload_at(addr, len);
                 self.mem[at..at + len].copy_from_slice(&got);
                 self.note(Effect::Write { addr, len });
             } else {
@@ -1416,7 +1484,10 @@ impl SendBench {
                 let data = self.dut.get_wide("tx_piece_data_o");
                 p.payload.extend((0..len).map(|k| (data[k / 4] >> (8 * (k % 4))) as u8));
             } else {
-                let at = (field(TX_PIECE, &w, "addr") - MEM_BASE) as usize;
+                let addr = field(TX_PIECE, &w, "addr");
+                let room = if self.paged { 0x1000 - addr % 0x1000 } else { 0x1000 };
+                assert!(len as u64 <= room, "{len} bytes at {addr:#x} go beyond their page");
+                let at = (if self.paged { addr ^ 0x1000 } else { addr } - MEM_BASE) as usize;
                 p.payload.extend_from_slice(&self.mem[at..at + len]);
             }
         }
@@ -1426,6 +1497,20 @@ impl SendBench {
             let due = self.wire.back().map_or(due, |(last, _)| due.max(last + 1));
             self.wire.push_back((due, p));
         }
+    }
+
+    /// Bytes that follow each other from a bus address on, as a key look-up tells them.
+    fn room_at(&self, addr: u64) -> u64 {
+        if self.paged { 0x1000 - addr % 0x1000 } else { 0x1000 }
+    }
+
+    /// Place in memory of payload of `len` bytes at a bus address.
+    fn payload_at(&self, addr: u64, len: usize) -> usize {
+        assert!(
+            len as u64 <= self.room_at(addr),
+            "{len} bytes at {addr:#x} go beyond their page"
+        );
+        (if self.paged { addr ^ 0x1000 } else { addr } - MEM_BASE) as usize
     }
 
     /// Cycles until something is true.

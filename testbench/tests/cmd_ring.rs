@@ -23,6 +23,8 @@ fn mr(pd: u32) -> Mr {
         va: 0x1000,
         length: 0x2000,
         host_addr: 0xabc0_0000,
+        log_page: 0,
+        page_offset: 0,
     }
 }
 
@@ -343,7 +345,8 @@ fn a_bad_parameter_is_named_by_its_offset_and_changes_nothing() {
             (Cmd::destroy_pd(pd + 0x1_0000), BAD_HANDLE, 4),
             (region(|m| m.pd = 1), BAD_HANDLE, 8),
             (region(|m| m.pd = 0x100), BAD_HANDLE, 8),
-            (region(|m| m.access = 0x11), BAD_PARAM, 10),
+            (region(|m| m.access = 0x21), BAD_PARAM, 10),
+            (region(|m| m.access = 0x41), BAD_PARAM, 10),
             (region(|m| m.access = 0x2), BAD_PARAM, 10),
             (region(|m| m.access = 0x8), BAD_PARAM, 10),
             (region(|m| m.length = 0), BAD_PARAM, 24),
@@ -707,7 +710,28 @@ fn random_commands_get_what_the_model_says() {
                     },
                     length: 1 << rng.below(49),
                     host_addr: rng.bits() >> 2,
+                    log_page: 0,
+                    page_offset: 0,
                 }),
+                4 if rng.chance(0.5) => Cmd::rereg_mr(
+                    pick(&mut rng, &keys, 1 << 14),
+                    &Mr {
+                        kind: 0,
+                        pd: pick(&mut rng, &pds, 300) as u16,
+                        access: [1, 3, 5, 15, 31, 4, 2, 40][rng.below(8) as usize],
+                        key: rng.bits() as u8,
+                        va: if rng.chance(0.1) {
+                            u64::MAX - rng.below(200)
+                        } else {
+                            rng.bits() >> 1
+                        },
+                        length: rng.bits() >> rng.below(64),
+                        host_addr: (rng.bits() >> 2) & if rng.chance(0.8) { !63 } else { !0 },
+                        log_page: [0, 12, 21, 30, 11, 31][rng.below(6) as usize],
+                        page_offset: rng.below(3) as u32 * 0x800,
+                    },
+                    rng.below(8) as u8,
+                ),
                 4 => Cmd::destroy_mr(pick(&mut rng, &keys, 1 << 14)),
                 5 | 6 => {
                     let eq = pick(&mut rng, &eqs, 6) as u8;

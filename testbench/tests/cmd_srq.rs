@@ -151,6 +151,8 @@ fn a_queue_that_qps_receive_from_stays_and_keeps_its_pd() {
                 va: 0,
                 length: 4096,
                 host_addr: BASE,
+                log_page: 0,
+                page_offset: 0,
             }),
         );
         ok(&mut b, &Cmd::destroy_srq(srq));

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use openrnic_testbench::ctrl_bench::KeyOp;
 use openrnic_testbench::send_bench::{
     CAP, Effect, MEM_BASE, Manners, Message, POOL, PSN_MASK, Region, SendBench, Sge, Wqe, counter, op, remote_byte,
     state, status, wr,
@@ -271,10 +272,21 @@ fn a_two_gibibyte_read_takes_half_the_psns() {
 
 #[test]
 fn sges_of_any_alignment_and_length_are_gathered_in_order() {
+    gather(false);
+}
+
+#[test]
+fn payload_is_gathered_and_scattered_over_pages_at_any_alignment() {
+    gather(true);
+    scatter_reads(true);
+}
+
+fn gather(paged: bool) {
     let seed = seed();
     for width in WIDTHS {
         let mut b = SendBench::new(width, seed);
         b.manners = Manners::BUSY;
+        b.paged = paged;
         b.install(5, |q| {
             q.stride = 3;
             q.log_sq = 4;
@@ -288,7 +300,11 @@ fn sges_of_any_alignment_and_length_are_gathered_in_order() {
             w.sges = (0..n)
                 .map(|_| {
                     let len = [0, 1, 7, 64, 130, 600][b.rng.below(6) as usize];
-                    let va = BUF + b.rng.below(100_000);
+                    let mut va = BUF + b.rng.below(100_000);
+                    if paged && b.rng.chance(0.7) {
+                        // Around the end of a page.
+                        va = (va | 0xfff) - b.rng.below(u64::from(len) + 2);
+                    }
                     sge(&b, 5, va, len)
                 })
                 .collect();
@@ -578,10 +594,15 @@ fn a_read_completes_only_after_its_data_is_written() {
 
 #[test]
 fn read_data_is_scattered_over_the_sges_and_nowhere_else() {
+    scatter_reads(false);
+}
+
+fn scatter_reads(paged: bool) {
     let seed = seed();
     for width in WIDTHS {
         let mut b = SendBench::new(width, seed);
         b.manners = Manners::BUSY;
+        b.paged = paged;
         b.install(5, |q| {
             q.stride = 3;
             q.log_sq = 3;
@@ -769,7 +790,8 @@ fn fails(what: &str, bad: impl Fn(&mut SendBench) -> Wqe, expected: u8, vendor: 
 
 #[test]
 fn a_malformed_request_fails_in_its_turn_and_the_rest_is_flushed() {
-    for opcode in [7u8, 8, 10, 11, 255] {
+    // TSO is 10, FLUSH 14, ATOMIC_WRITE 15; operations on keys have no SGEs.
+    for opcode in [7u8, 8, 10, 11, 14, 15, 0x20, 255] {
         fails(
             "unknown opcode",
             |b| wqe(b, 5, opcode, BUF, 8),
@@ -1346,6 +1368,194 @@ fn a_type_that_is_not_built_fails_its_request() {
             ..
         }
     )));
+}
+
+// ---------------------------------------------------------------------------------------------- operations on memory keys
+
+/// An operation on a key, as the bench of the key table names it.
+fn key_op(op: u8) -> KeyOp {
+    KeyOp {
+        op,
+        key: 0x1234_5605,
+        pd: 7,
+        qpn: 0,
+        access: if op == 1 { 0b0101 } else { 0b0110 },
+        va: 0x1_0000_2345,
+        length: 1 << 40,
+        host_addr: 0x77_0000_0040,
+        log_page: 21,
+        page_offset: 0x1f_ffff,
+        lkey: 0xabc_de01,
+    }
+}
+
+/// Its WQE.
+fn key_wqe(o: &KeyOp) -> Wqe {
+    Wqe {
+        opcode: [wr::LOCAL_INV, wr::REG_MR, wr::BIND_MW][usize::from(o.op)],
+        signaled: true,
+        num_sge: Some(0),
+        remote_va: o.va,
+        rkey: o.key,
+        // The second half: host address, length; region, page offset, access, page size.
+        sges: vec![
+            Sge {
+                va: o.host_addr,
+                len: o.length as u32,
+                lkey: (o.length >> 32) as u32,
+            },
+            Sge {
+                va: u64::from(o.lkey) | u64::from(o.page_offset) << 32,
+                len: u32::from(o.access) | u32::from(o.log_page) << 8,
+                lkey: 0,
+            },
+        ],
+        ..Wqe::default()
+    }
+}
+
+#[test]
+fn operations_on_keys_are_done_in_their_turn_and_complete_in_order_with_their_opcodes() {
+    for width in WIDTHS {
+        let mut b = bench(width);
+        b.peers[5].deaf = true;
+        let qpn = b.qpn(5);
+        let w = wqe(&b, 5, wr::WRITE, BUF, 300);
+        for o in [1, 2, 0] {
+            b.put_wqe(5, &w);
+            b.put_wqe(5, &key_wqe(&key_op(o)));
+        }
+        b.put_wqe(5, &w);
+        b.kick(5);
+        b.run(1500);
+        // They are done although nothing is acknowledged, between the packets of their neighbours; none has completed.
+        assert_eq!(b.key_ops, [1, 2, 0].map(|o| KeyOp { qpn, ..key_op(o) }));
+        assert_eq!((b.sent(5).len(), b.cqes(5).len()), (8, 0));
+        let first = b.qps[5].sq_psn;
+        // The acknowledge of the first WRITE completes the operation behind it as well.
+        b.ack(5, first + 1);
+        b.run(300);
+        let done = |b: &SendBench| {
+            b.cqes(5)
+                .iter()
+                .map(|c| (c.wqe_index, c.opcode, c.status))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(done(&b), [(0, 1, 0), (1, 10, 0)]);
+        b.ack(5, first + 7);
+        b.settle(&[5], 2000);
+        assert_eq!(done(&b)[2..], [(2, 1, 0), (3, 5, 0), (4, 1, 0), (5, 6, 0), (6, 1, 0)]);
+        assert!(b.cqes(5).iter().filter(|c| c.opcode != 1).all(|c| c.byte_len == 0));
+        // Alone, and unsignaled.
+        b.post(5, &key_wqe(&key_op(0)));
+        b.settle(&[5], 500);
+        assert_eq!(done(&b)[7..], [(7, 6, 0)]);
+        b.post(
+            5,
+            &Wqe {
+                signaled: false,
+                ..key_wqe(&key_op(1))
+            },
+        );
+        b.until("room", 500, |b| b.room(5) == 1 << b.qps[5].log_sq);
+        assert_eq!((b.cqes(5).len(), b.key_ops.len()), (8, 5));
+    }
+}
+
+#[test]
+fn a_fenced_operation_on_a_key_waits_for_everything_before_it() {
+    for width in WIDTHS {
+        let mut b = bench(width);
+        b.peers[5].deaf = true;
+        let w = wqe(&b, 5, wr::WRITE, BUF, 600);
+        b.put_wqe(5, &w);
+        b.put_wqe(5, &w);
+        b.put_wqe(
+            5,
+            &Wqe {
+                fence: true,
+                ..key_wqe(&key_op(0))
+            },
+        );
+        b.kick(5);
+        b.run(800);
+        assert!(b.key_ops.is_empty());
+        let first = b.qps[5].sq_psn;
+        b.ack(5, first + 2);
+        b.run(300);
+        assert!(b.key_ops.is_empty());
+        b.ack(5, first + 5);
+        b.settle(&[5], 800);
+        assert_eq!(b.key_ops.len(), 1);
+        assert_eq!(statuses(&b, 5), success(0..3));
+    }
+}
+
+#[test]
+fn what_is_sent_again_does_not_repeat_the_operations_between() {
+    for width in WIDTHS {
+        let mut b = bench(width);
+        b.peers[5].deaf = true;
+        let w = wqe(&b, 5, wr::WRITE, BUF, 600);
+        for o in [1, 2] {
+            b.put_wqe(5, &w);
+            b.put_wqe(5, &key_wqe(&key_op(o)));
+            b.put_wqe(5, &key_wqe(&key_op(o)));
+        }
+        b.kick(5);
+        b.run(1500);
+        assert_eq!((b.sent(5).len(), b.key_ops.len()), (6, 4));
+        let first = b.qps[5].sq_psn;
+        for psn in [1, 4, 5] {
+            let from = b.sent(5).len();
+            b.nak(5, first + psn, 0x60);
+            b.run(1500);
+            let psns: Vec<u32> = b.sent(5)[from..].iter().map(|p| p.psn).collect();
+            assert_eq!(psns, (first + psn..first + 6).collect::<Vec<_>>());
+        }
+        assert_eq!(b.key_ops.len(), 4);
+        b.ack(5, first + 5);
+        b.settle(&[5], 1000);
+        assert_eq!(statuses(&b, 5), success(0..6));
+    }
+}
+
+#[test]
+fn a_refused_or_malformed_operation_on_a_key_fails_in_its_turn() {
+    for err in [1, 2, 3, 4, 5, 6] {
+        for op in 0..3 {
+            let bad = |b: &mut SendBench| {
+                b.key_op_err = err;
+                key_wqe(&key_op(op))
+            };
+            fails("refused", bad, status::MW_BIND_ERR, 0x10 + err);
+        }
+    }
+    let malformed = |op: u8, change: fn(&mut KeyOp)| {
+        let bad = |b: &mut SendBench| {
+            // Nobody is asked.
+            b.key_op_err = 1;
+            let mut o = key_op(op);
+            change(&mut o);
+            key_wqe(&o)
+        };
+        fails("malformed", bad, status::LOC_QP_OP_ERR, 0);
+    };
+    for op in [1, 2] {
+        malformed(op, |o| o.length = 0);
+        malformed(op, |o| o.length = (1 << 48) + 1);
+        malformed(op, |o| o.va = u64::MAX - 5);
+        malformed(op, |o| o.access = 0x40);
+    }
+    malformed(1, |o| o.access = 0b0010);
+    malformed(1, |o| o.access = 0b10_0001);
+    malformed(1, |o| o.log_page = 11);
+    malformed(1, |o| o.log_page = 31);
+    malformed(1, |o| o.page_offset = 1 << 21);
+    malformed(1, |o| o.host_addr += 8);
+    malformed(1, |o| (o.log_page, o.page_offset, o.host_addr) = (0, 0, u64::MAX - 5));
+    malformed(2, |o| o.access = 0b0011);
+    malformed(2, |o| o.access = 0b1_0010);
 }
 
 // ---------------------------------------------------------------------------------------------- loss recovery

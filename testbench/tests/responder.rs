@@ -191,10 +191,15 @@ fn scatter(expected: &mut [u8], sges: &[Sge], mut bytes: &[u8]) {
 
 #[test]
 fn a_send_of_any_length_is_scattered_over_any_elements_and_nothing_beside_them() {
+    sends(false);
+}
+
+fn sends(paged: bool) {
     let seed = seed();
     widths(|width| {
         for mtu in 1..=5u8 {
             let mut b = bench(width, seed + u64::from(mtu));
+            b.paged = paged;
             b.manners = if mtu % 2 == 1 { Manners::BUSY } else { Manners::PROMPT };
             connect(&mut b, 5, |qp| {
                 qp.mtu = mtu;
@@ -322,10 +327,15 @@ fn a_cached_wqe_is_not_used_in_another_life_nor_by_another_qp() {
 
 #[test]
 fn a_write_of_any_length_and_alignment_lands_at_its_address_and_nowhere_else() {
+    writes(false);
+}
+
+fn writes(paged: bool) {
     let seed = seed();
     widths(|width| {
         for mtu in 1..=5u8 {
             let mut b = bench(width, seed + u64::from(mtu));
+            b.paged = paged;
             b.manners = if mtu % 2 == 0 { Manners::BUSY } else { Manners::PROMPT };
             connect(&mut b, 9, |qp| qp.mtu = mtu);
             b.post(9, &[]);
@@ -366,6 +376,19 @@ fn a_write_of_any_length_and_alignment_lands_at_its_address_and_nowhere_else() {
     });
 }
 
+/// Where `len` bytes lie: in one piece, or page by page.
+fn pieces(b: &RecvBench, addr: u64, len: usize) -> Vec<(u64, usize)> {
+    let first = if b.paged {
+        len.min(0x1000 - addr as usize % 0x1000)
+    } else {
+        len
+    };
+    let page = if b.paged { 0x1000 } else { 0 };
+    let mut pieces = vec![(addr ^ page, first), ((addr + first as u64) ^ page, len - first)];
+    pieces.retain(|(_, n)| *n > 0);
+    pieces
+}
+
 fn read_responses(b: &RecvBench, idx: u16, psn: u32, addr: u64, len: usize, msn: u32) -> Vec<Effect> {
     let mtu = b.qps[usize::from(idx)].mtu_bytes();
     let n = len.div_ceil(mtu).max(1);
@@ -378,11 +401,7 @@ fn read_responses(b: &RecvBench, idx: u16, psn: u32, addr: u64, len: usize, msn:
                 (false, false) => 0x0e,
                 (false, true) => 0x0f,
             };
-            let pieces = if part > 0 {
-                vec![(addr + (i * mtu) as u64, part)]
-            } else {
-                vec![]
-            };
+            let pieces = pieces(b, addr + (i * mtu) as u64, part);
             Effect::Tx(Tx {
                 idx,
                 opcode,
@@ -399,10 +418,15 @@ fn read_responses(b: &RecvBench, idx: u16, psn: u32, addr: u64, len: usize, msn:
 
 #[test]
 fn a_read_is_answered_packet_by_packet_from_its_addresses() {
+    reads(false);
+}
+
+fn reads(paged: bool) {
     let seed = seed();
     widths(|width| {
         for mtu in 1..=5u8 {
             let mut b = bench(width, seed + u64::from(mtu));
+            b.paged = paged;
             b.manners = if mtu % 2 == 0 { Manners::BUSY } else { Manners::PROMPT };
             connect(&mut b, 9, |qp| qp.mtu = mtu);
             let mtu = b.qps[9].mtu_bytes();
@@ -423,6 +447,47 @@ fn a_read_is_answered_packet_by_packet_from_its_addresses() {
             b.receive(packets);
             assert_eq!(b.outcome(), [ack(9, psn, 8)]);
         }
+    });
+}
+
+#[test]
+fn sends_writes_and_reads_cross_pages_at_any_alignment() {
+    sends(true);
+    writes(true);
+    reads(true);
+}
+
+#[test]
+fn a_page_list_that_cannot_be_read_is_a_remote_operation_error_and_no_byte_is_written() {
+    all(|b| {
+        b.paged = true;
+        b.list_err = true;
+        // A SEND: the receive WQE tells it, as any buffer that cannot be used.
+        connect(b, 5, |_| ());
+        b.post(5, &[sge(DATA, 64)]);
+        let before = b.mem.clone();
+        b.run(8);
+        let packets = b.send_packets(5, 100, &[1, 2, 3], None, false);
+        b.receive(packets);
+        let want = [failed(b, 5, 0, LOC_PROT_ERR, 0x17), aeth(5, 100, 0x63, 0), err(b, 5)];
+        assert_eq!(b.outcome(), want);
+        // A WRITE and a READ: nothing the peer did was wrong.
+        connect(b, 6, |_| ());
+        let packets = b.write_packets(6, 100, va(DATA), KEY, &[1, 2, 3], None);
+        b.receive(packets);
+        let want = [event_of(b, 6, event::QP_FATAL), aeth(6, 100, 0x63, 0), err(b, 6)];
+        assert_eq!(b.outcome(), want);
+        connect(b, 7, |_| ());
+        let request = b.read_packet(7, 100, va(DATA), KEY, 9);
+        b.receive([request]);
+        let want = [aeth(7, 100, 0x63, 0), event_of(b, 7, event::QP_FATAL), err(b, 7)];
+        assert_eq!(b.outcome(), want);
+        // A zero-length WRITE touches nothing.
+        connect(b, 8, |_| ());
+        let packets = b.write_packets(8, 100, va(DATA), KEY, &[], None);
+        b.receive(packets);
+        assert_eq!(b.outcome(), [ack(8, 100, 1)]);
+        expect_memory(b, &before);
     });
 }
 

@@ -176,6 +176,8 @@ code_enum! {
         CreateMr = 0x18, "CREATE_MR", "";
         /// `DESTROY_MR`.
         DestroyMr = 0x19, "DESTROY_MR", "";
+        /// `REREG_MR`.
+        ReregMr = 0x1a, "REREG_MR", "";
         /// `CREATE_CQ`.
         CreateCq = 0x20, "CREATE_CQ", "";
         /// `DESTROY_CQ`.
@@ -290,6 +292,12 @@ code_enum! {
         SendWithInv = 0x9, "SEND_WITH_INV", "";
         /// `TSO`.
         Tso = 0xa, "TSO", "";
+        /// `FLUSH`.
+        Flush = 0xe, "FLUSH", "";
+        /// `ATOMIC_WRITE`.
+        AtomicWrite = 0xf, "ATOMIC_WRITE", "";
+        /// As ib_wr_opcode: kernel users only.
+        RegMr = 0x20, "REG_MR", "as ib_wr_opcode: kernel users only";
     }
 }
 
@@ -310,6 +318,8 @@ code_enum! {
         BindMw = 0x5, "BIND_MW", "";
         /// `LOCAL_INV`.
         LocalInv = 0x6, "LOCAL_INV", "";
+        /// As ib_wc_opcode.
+        RegMr = 0xa, "REG_MR", "as ib_wc_opcode";
         /// `RECV`.
         Recv = 0x80, "RECV", "";
         /// `RECV_RDMA_WITH_IMM`.
@@ -378,6 +388,8 @@ code_enum! {
         MrQp = 0x15, "MR_QP", "";
         /// `MR_IN_USE`.
         MrInUse = 0x16, "MR_IN_USE", "";
+        /// `MR_LIST`.
+        MrList = 0x17, "MR_LIST", "";
     }
 }
 
@@ -460,8 +472,10 @@ code_enum! {
         Range = 0x4, "RANGE", "";
         /// A window that is bound to another QP.
         Qp = 0x5, "QP", "a window that is bound to another QP";
-        /// Windows are bound to it.
-        InUse = 0x6, "IN_USE", "windows are bound to it";
+        /// Windows are bound to it; REG_MR and BIND_MW: not invalidated before.
+        InUse = 0x6, "IN_USE", "windows are bound to it; REG_MR and BIND_MW: not invalidated before";
+        /// Its page list could not be read.
+        List = 0x7, "LIST", "its page list could not be read";
     }
 }
 
@@ -470,8 +484,10 @@ code_enum! {
     MrKind {
         /// Memory region: registered and deregistered by commands.
         Region = 0x0, "REGION", "memory region: registered and deregistered by commands";
-        /// Memory region for fast registration (ib_alloc_mr): LOCAL_INV and SEND_INV invalidate it.
-        FastReg = 0x1, "FAST_REG", "memory region for fast registration (ib_alloc_mr): LOCAL_INV and SEND_INV invalidate it";
+        /// Memory region for fast registration (ib_alloc_mr): REG_MR registers memory under it, LOCAL_INV and SEND_INV invalidate it.
+        FastReg = 0x1, "FAST_REG", "memory region for fast registration (ib_alloc_mr): REG_MR registers memory under it, LOCAL_INV and SEND_INV invalidate it";
+        /// Type 2 memory window: BIND_MW binds it to a part of a region and to the QP, LOCAL_INV and SEND_INV of that QP unbind it.
+        Window = 0x2, "WINDOW", "type 2 memory window: BIND_MW binds it to a part of a region and to the QP, LOCAL_INV and SEND_INV of that QP unbind it";
     }
 }
 
@@ -712,6 +728,10 @@ flag_set! {
         REMOTE_READ = 2;
         /// `REMOTE_ATOMIC`.
         REMOTE_ATOMIC = 3;
+        /// Windows may be bound to the region.
+        MW_BIND = 4;
+        /// BIND_MW: addresses within the window count from 0.
+        ZERO_BASED = 5;
     }
 }
 
@@ -730,6 +750,18 @@ flag_set! {
         LIST = 4;
         /// Modify: one QpAttr per QP at attr_addr, 64 at most.
         RECORDS = 5;
+    }
+}
+
+flag_set! {
+    /// What REREG_MR changes, as enum ibv_rereg_mr_flags.
+    MrChange {
+        /// `TRANSLATION`.
+        TRANSLATION = 0;
+        /// `PD`.
+        PD = 1;
+        /// `ACCESS`.
+        ACCESS = 2;
     }
 }
 
@@ -904,11 +936,11 @@ impl CmdPkey {
 }
 
 byte_struct! {
-    /// CREATE_MR: registers \[va, va+length) as backed by host memory from host_addr on. The completion's handle is the key (lkey = rkey): index in bits 31:8, the given variable part in 7:0.
+    /// CREATE_MR, REREG_MR: registers \[va, va+length) as backed by host memory from host_addr on. The completion's handle is the key (lkey = rkey): index in bits 31:8, the given variable part in 7:0.
     ///
     /// 64 bytes, little-endian in memory.
-    CmdMr, 64, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
-    fields = [opcode, flags, tag, handle, pd, access, key, kind, va, length, host_addr]
+    CmdMr, 64, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 248, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+    fields = [opcode, flags, tag, handle, pd, access, key, kind, change, log_page, va, length, host_addr, page_offset]
 }
 
 impl CmdMr {
@@ -961,6 +993,18 @@ impl CmdMr {
         kind, set_kind, with_kind, u8, |b| b[12], |b, v| b[12] = v
     }
     accessors! {
+        /// REREG_MR: MrChange; what is not named stays and is not looked at.
+        ///
+        /// 3 bits at byte 14 bit 0.
+        change, set_change, with_change, u8, |b| bits::get_le(b, 112, 3) as u8, |b, v| bits::set_le(b, 112, 3, u64::from(v))
+    }
+    accessors! {
+        /// 0: one piece of host memory; else pages of 2^n bytes, 12 to 30, named by a page list, which does not change while the region exists.
+        ///
+        /// 8 bits at byte 13.
+        log_page, set_log_page, with_log_page, u8, |b| b[13], |b, v| b[13] = v
+    }
+    accessors! {
         /// First address as users and peers name it (0 for a zero-based region).
         ///
         /// 64 bits at byte 16.
@@ -973,10 +1017,16 @@ impl CmdMr {
         length, set_length, with_length, u64, |b| u64::from_le_bytes([b[24], b[25], b[26], b[27], b[28], b[29], b[30], b[31]]), |b, v| b[24..32].copy_from_slice(&v.to_le_bytes())
     }
     accessors! {
-        /// Bus address of the first byte.
+        /// Bus address of the first byte; with log_page that of the page list, 64-byte aligned: the pages' bus addresses, 64 bits each.
         ///
         /// 64 bits at byte 32.
         host_addr, set_host_addr, with_host_addr, u64, |b| u64::from_le_bytes([b[32], b[33], b[34], b[35], b[36], b[37], b[38], b[39]]), |b, v| b[32..40].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// With log_page: place of the first byte in the first page.
+        ///
+        /// 32 bits at byte 40.
+        page_offset, set_page_offset, with_page_offset, u32, |b| u32::from_le_bytes([b[40], b[41], b[42], b[43]]), |b, v| b[40..44].copy_from_slice(&v.to_le_bytes())
     }
 }
 
@@ -1993,6 +2043,83 @@ impl SqWqe {
         ///
         /// 32 bits at byte 60.
         sge1_lkey, set_sge1_lkey, with_sge1_lkey, u32, |b| u32::from_le_bytes([b[60], b[61], b[62], b[63]]), |b, v| b[60..64].copy_from_slice(&v.to_le_bytes())
+    }
+}
+
+byte_struct! {
+    /// A send WQE of LOCAL_INV, REG_MR and BIND_MW: operations on memory keys, without a packet.
+    ///
+    /// 64 bytes, little-endian in memory.
+    SqWqeMr, 64, reserved = [0, 250, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255],
+    fields = [opcode, signaled, fence, va, rkey, host_addr, length, lkey, page_offset, access, log_page]
+}
+
+impl SqWqeMr {
+    accessors! {
+        /// WqeOpcode.
+        ///
+        /// 8 bits at byte 0.
+        opcode, set_opcode, with_opcode, u8, |b| b[0], |b, v| b[0] = v
+    }
+    accessors! {
+        /// `signaled`.
+        ///
+        /// 1 bit at byte 1 bit 0.
+        signaled, set_signaled, with_signaled, bool, |b| bits::get_le(b, 8, 1) != 0, |b, v| bits::set_le(b, 8, 1, u64::from(v))
+    }
+    accessors! {
+        /// Waits until everything posted before has completed.
+        ///
+        /// 1 bit at byte 1 bit 2.
+        fence, set_fence, with_fence, bool, |b| bits::get_le(b, 10, 1) != 0, |b, v| bits::set_le(b, 10, 1, u64::from(v))
+    }
+    accessors! {
+        /// REG_MR: first address as users and peers name it; BIND_MW: first address of the region's part.
+        ///
+        /// 64 bits at byte 8.
+        va, set_va, with_va, u64, |b| u64::from_le_bytes([b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]]), |b, v| b[8..16].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// LOCAL_INV: the key; REG_MR, BIND_MW: the key with its new variable part.
+        ///
+        /// 32 bits at byte 16.
+        rkey, set_rkey, with_rkey, u32, |b| u32::from_le_bytes([b[16], b[17], b[18], b[19]]), |b, v| b[16..20].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// REG_MR: as in CREATE_MR.
+        ///
+        /// 64 bits at byte 32.
+        host_addr, set_host_addr, with_host_addr, u64, |b| u64::from_le_bytes([b[32], b[33], b[34], b[35], b[36], b[37], b[38], b[39]]), |b, v| b[32..40].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// REG_MR, BIND_MW: bytes, 1 to 2^48.
+        ///
+        /// 64 bits at byte 40.
+        length, set_length, with_length, u64, |b| u64::from_le_bytes([b[40], b[41], b[42], b[43], b[44], b[45], b[46], b[47]]), |b, v| b[40..48].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// BIND_MW: the region.
+        ///
+        /// 32 bits at byte 48.
+        lkey, set_lkey, with_lkey, u32, |b| u32::from_le_bytes([b[48], b[49], b[50], b[51]]), |b, v| b[48..52].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// REG_MR: as in CREATE_MR.
+        ///
+        /// 32 bits at byte 52.
+        page_offset, set_page_offset, with_page_offset, u32, |b| u32::from_le_bytes([b[52], b[53], b[54], b[55]]), |b, v| b[52..56].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// REG_MR, BIND_MW: Access.
+        ///
+        /// 8 bits at byte 56.
+        access, set_access, with_access, u8, |b| b[56], |b, v| b[56] = v
+    }
+    accessors! {
+        /// REG_MR: as in CREATE_MR.
+        ///
+        /// 8 bits at byte 57.
+        log_page, set_log_page, with_log_page, u8, |b| b[57], |b, v| b[57] = v
     }
 }
 
@@ -3074,9 +3201,15 @@ pub static COMMANDS: &[Command] = &[
     },
     Command {
         opcode: CmdOpcode::CreateMr, layout: "CmdMr", flags: CmdFlag(0),
-        fields: &["pd", "access", "key", "kind", "va", "length", "host_addr"],
-        reserved: [0, 255, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 0, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+        fields: &["pd", "access", "key", "kind", "log_page", "va", "length", "host_addr", "page_offset"],
+        reserved: [0, 255, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
         doc: "", returns: "handle: the key",
+    },
+    Command {
+        opcode: CmdOpcode::ReregMr, layout: "CmdMr", flags: CmdFlag(0),
+        fields: &["handle", "pd", "access", "key", "log_page", "change", "va", "length", "host_addr", "page_offset"],
+        reserved: [0, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 248, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+        doc: "a REGION without windows; the change holds for every access after it, and when it completes nothing is under way under what was before", returns: "handle: the key with its new variable part",
     },
     Command {
         opcode: CmdOpcode::DestroyMr, layout: "CmdHeader", flags: CmdFlag(0),
