@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use openrnic_spec::{
-    COUNTERS_BASE, CmdEq, CmdGid, CmdHeader, CmdOpcode, CmdOut, CmdPkey, CmdPort, CounterId, FatalReason, MSIX_CMD,
-    Mtu, NUM_EQ, regs,
+    COUNTERS_BASE, CmdCompletion, CmdEq, CmdGid, CmdHeader, CmdOpcode, CmdOut, CmdPkey, CmdPort, CounterId,
+    FatalReason, MSIX_CMD, Mtu, NUM_EQ, regs,
 };
 
 use crate::bus::{Bus, DmaBuf};
@@ -295,6 +295,12 @@ impl<B: Bus> Core<B> {
     }
 
     pub(crate) fn wait(&mut self, ticket: Ticket, batch: u32) -> Result<CmdResult> {
+        let (completion, handle) = self.wait_raw(ticket)?;
+        judge(&completion, handle, batch)
+    }
+
+    /// The completion as it is, and the handle of the command.
+    pub(crate) fn wait_raw(&mut self, ticket: Ticket) -> Result<(CmdCompletion, u32)> {
         if ticket.life != self.life {
             return Err(Error::Stale {
                 what: format!("the command with tag {}", ticket.tag),
@@ -306,7 +312,7 @@ impl<B: Bus> Core<B> {
         let ring = self.ring()?;
         let handle = ring.handle_of(tag);
         match ring.take(tag) {
-            Some(completion) => judge(&completion, handle, batch),
+            Some(completion) => Ok((completion, handle)),
             None => Err(Error::protocol("a completion was lost")),
         }
     }
@@ -579,6 +585,16 @@ impl<B: Bus> Device<B> {
     /// As [`Self::submit`] and [`Self::wait`].
     pub fn command(&self, command: [u8; 64]) -> Result<CmdResult> {
         lock(&self.core)?.command(command, 1)
+    }
+
+    /// Submits a command, waits for it and returns its completion as it is, whatever its status.
+    ///
+    /// # Errors
+    /// As [`Self::submit`]; [`Error::Timeout`] after [`OpenParams::command_cycles`].
+    pub fn raw_command(&self, command: [u8; 64]) -> Result<CmdCompletion> {
+        let mut core = lock(&self.core)?;
+        let ticket = core.submit(command)?;
+        Ok(core.wait_raw(ticket)?.0)
     }
 
     /// Commands without completion.

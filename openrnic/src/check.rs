@@ -815,11 +815,8 @@ impl<'a> Names<'a> {
             }
             What::Command(c) => {
                 self.nic(&c.nic)?;
-                if c.hex.get_ref().0.len() > 64 {
-                    return self.fail(
-                        c.hex.span(),
-                        format!("{} bytes: a command has 64", c.hex.get_ref().0.len()),
-                    );
+                if let Some((span, what)) = c.mistake() {
+                    return self.fail(span, what);
                 }
             }
             What::Fill(f) => {

@@ -5,6 +5,7 @@ pub mod attrs;
 pub mod check;
 pub mod frame;
 pub mod host_fault;
+mod raw;
 pub mod replay;
 pub mod report;
 pub mod run;

@@ -413,12 +413,8 @@ impl<'a> Run<'a> {
                 device.with_bus(|bus| openrnic_driver::Bus::mmio_write64(bus, at, u64::from_le_bytes(value.0)))??;
             }
             What::Command(c) => {
-                let mut raw = [0u8; 64];
-                for (place, byte) in raw.iter_mut().zip(&c.hex.get_ref().0) {
-                    *place = *byte;
-                }
-                let outcome = self.nics[self.nic(c.nic.get_ref())?].device.command(raw).map(drop);
-                expect_status(outcome, c.status.map(|s| s.0).filter(|s| *s != CmdStatus::Ok))?;
+                let nic = self.nic(c.nic.get_ref())?;
+                self.raw_command(nic, c)?;
             }
             What::Fill(f) => {
                 let mr = self.mr(f.mr.get_ref())?.clone();

@@ -11,6 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::host_fault::HostFault;
+use crate::raw::Command;
 use crate::shared::{DestroySrq, ExpectSrq, PostSrq, SrqDef, SrqLimit};
 use crate::value::{Amount, Attrs, GidText, Hex, Mac, MtuBytes, Named, QpRef, Rights, nearest};
 
@@ -955,19 +956,6 @@ table! {
         /// Producer index.
         #[serde(default)]
         producer: u16,
-    }
-}
-
-table! {
-    /// Step `command`: 64 raw bytes into the command ring (the driver sets the tag).
-    Command {
-        /// NIC.
-        nic: Spanned<String>,
-        /// The bytes; what is missing at the end is zero.
-        hex: Spanned<Hex>,
-        /// Status; by default OK.
-        #[serde(default)]
-        status: Option<Named<spec::CmdStatus>>,
     }
 }
 

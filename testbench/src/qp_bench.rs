@@ -32,6 +32,21 @@ impl Host {
         }
     }
 
+    /// As the bench begins with it.
+    pub fn for_model() -> Self {
+        Self::new(SIZE)
+    }
+
+    /// The bytes there, whether or not the device could read them; what is beyond is zero.
+    pub fn peek(&self, addr: u64, len: usize) -> Vec<u8> {
+        let at = addr
+            .checked_sub(BASE)
+            .map_or(self.bytes.len(), |a| (a as usize).min(self.bytes.len()));
+        let mut out = self.bytes[at..(at + len).min(self.bytes.len())].to_vec();
+        out.resize(len, 0);
+        out
+    }
+
     fn at(&self, addr: u64, len: usize) -> std::ops::Range<usize> {
         let start = addr.checked_sub(BASE).map(|a| a as usize);
         match start {

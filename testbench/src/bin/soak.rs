@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use comfy_table::{Table, presets};
-use openrnic_testbench::soak::{Episode, MUST, Replay, Scale, Setup, Step, scale, shrink};
+use openrnic_testbench::soak::{Episode, MUST, Replay, Scale, Setup, Step, scale, scenario, shrink};
 use serde::{Deserialize, Serialize};
 
 /// Commands of an episode: from power-up on, with its own seed. A difference is found again from the two alone.
@@ -182,6 +182,13 @@ fn run(args: &Args, out: &Path) -> anyhow::Result<ExitCode> {
                     small.commands(),
                     file.display()
                 );
+                let written = scenario(&small);
+                let toml = file.with_extension("toml");
+                std::fs::write(&toml, &written.toml)?;
+                println!("soak: on a whole NIC: openrnic run {}", toml.display());
+                for what in &written.left_out {
+                    println!("soak: the scenario cannot say: {what}");
+                }
                 result.differences.push(file);
                 break;
             }

@@ -3,10 +3,12 @@
 //! the RTL and on the reference model and compares all that a host or the data path can see.
 
 mod scale;
+mod scenario;
 mod shrink;
 mod stimulus;
 
 pub use scale::{Scale, ScaleReport, scale};
+pub use scenario::{Written, scenario};
 pub use shrink::{Replay, shrink};
 pub use stimulus::Stimulus;
 
@@ -245,11 +247,7 @@ impl Judge {
             gen_bits: setup.gen_bits,
             ..Params::default()
         });
-        model.pds = [3, 255].into();
-        model.cqs = [0, 5, 200].into();
-        model.srqs = [0, 9, 63].into();
-        model.xrcds = [3, 15].into();
-        model.limits.pkeys = [0xffff, 0, 0x8001, 0, 0, 0, 0, 0];
+        surroundings(&mut model);
         let bench = guarded(|| {
             let mut bench = QpBench::around(dut);
             bench.configure(model.pds.clone(), model.cqs.clone(), &model.limits);
@@ -411,6 +409,15 @@ impl Judge {
         }
         outcome.changes.iter().map(|c| self.model.qpn(c.index)).collect()
     }
+}
+
+/// What exists around the block, and what its port allows.
+fn surroundings(model: &mut QpEngine) {
+    model.pds = [3, 255].into();
+    model.cqs = [0, 5, 200].into();
+    model.srqs = [0, 9, 63].into();
+    model.xrcds = [3, 15].into();
+    model.limits.pkeys = [0xffff, 0, 0x8001, 0, 0, 0, 0, 0];
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(kind: &str, got: &T, expected: &T) -> Result<(), Difference> {
