@@ -43,8 +43,8 @@ goldens! {
         pkey, with_pkey = 0x8123;
     }
     CmdMr [
-        "18 00 04 00  00 00 00 00  02 01 0f a5  00x4  88 77 66 55 44 33 22 11"
-        "01 00 10 00 00 00 00 00  00 ba dc fe 01 00 00 00  00x24"
+        "18 00 04 00  00 00 00 00  02 01 0f a5  02 0c 05 00  88 77 66 55 44 33 22 11"
+        "01 00 10 00 00 00 00 00  00 ba dc fe 01 00 00 00  78 06 00 00  00x20"
     ] {
         opcode, with_opcode = 0x18;
         flags, with_flags = 0;
@@ -53,9 +53,13 @@ goldens! {
         pd, with_pd = 0x0102;
         access, with_access = 0x0f;
         key, with_key = 0xa5;
+        kind, with_kind = 2;
+        log_page, with_log_page = 12;
+        change, with_change = 5;
         va, with_va = 0x1122_3344_5566_7788;
         length, with_length = 0x10_0001;
         host_addr, with_host_addr = 0x1_fedc_ba00;
+        page_offset, with_page_offset = 0x678;
     }
     CmdCq [
         "20 00 05 00  00 00 00 00  0c 02 1f  00x5  00 50 34 12 00 00 00 00  00x40"
@@ -256,6 +260,22 @@ goldens! {
         sge1_addr, with_sge1_addr = 0xffff_ffff_ffff_fff8;
         sge1_length, with_sge1_length = 8;
         sge1_lkey, with_sge1_lkey = 0x8765_4321;
+    }
+    SqWqeMr [
+        "07 05 00x6  88 77 66 55 44 33 22 11  b6 a5 00 00  00x12  00 ba dc fe 01 00 00 00"
+        "01 00 10 00 00 00 00 00  21 43 65 87  78 06 00 00  13 0c  00x6"
+    ] {
+        opcode, with_opcode = 7;
+        signaled, with_signaled = true;
+        fence, with_fence = true;
+        va, with_va = 0x1122_3344_5566_7788;
+        rkey, with_rkey = 0xa5b6;
+        host_addr, with_host_addr = 0x1_fedc_ba00;
+        length, with_length = 0x10_0001;
+        lkey, with_lkey = 0x8765_4321;
+        page_offset, with_page_offset = 0x678;
+        access, with_access = 0x13;
+        log_page, with_log_page = 12;
     }
     RqWqe [
         "01 00 0d 02 00x12  10 00 00 80 00 00 00 00  00 10 00 00  cd ab 00 00"

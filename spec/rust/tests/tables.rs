@@ -378,7 +378,7 @@ fn flags_print_their_names() {
     assert_eq!(flags.to_string(), "STATE | PORT");
     assert_eq!(format!("{flags:?}"), "QpAttrBit(STATE | PORT)");
     assert_eq!(QpAttrBit::EMPTY.to_string(), "0");
-    assert_eq!(Access(0x11).to_string(), "LOCAL_WRITE | 0x10");
+    assert_eq!(Access(0x41).to_string(), "LOCAL_WRITE | 0x40");
     assert!(flags.contains(QpAttrBit::PORT) && !flags.contains(QpAttrBit::PORT | QpAttrBit::AV));
     assert!(flags.intersects(QpAttrBit::PORT | QpAttrBit::AV));
     assert_eq!(flags - QpAttrBit::STATE, QpAttrBit::PORT);
