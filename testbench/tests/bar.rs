@@ -88,7 +88,8 @@ fn the_capabilities_are_those_of_the_build() {
             1,
             16,
             8,
-            0b11111,
+            // WRITE, SEND with and without immediate, READ; atomics, local invalidation, windows, SEND with invalidate.
+            0b11_1111_1111,
             4,
             4,
             64,
