@@ -76,7 +76,11 @@ module rnic_send_place
   logic [NumJob-1:0] tell_q;    // placed, and to be told
   logic [1:0] tell;
 
-  assign cmd_valid     = ungiven_q != '0 && !discard_q[give_q] && ring_valid;
+  // The scatter unit may take the first beat of a packet with the last of the one before: not where a value begins or ends, whose
+  // beat comes from elsewhere.
+  logic value_turn;
+  assign value_turn    = give_q != done_q && (is_value_q[give_q] || is_value_q[done_q]);
+  assign cmd_valid     = ungiven_q != '0 && !discard_q[give_q] && ring_valid && !value_turn;
   assign ring_pop      = cmd_valid && cmd_ready;
   assign discard_valid = ungiven_q != '0 && discard_q[give_q];
   assign given         = (ring_pop && piece_out.last) || (discard_valid && discard_ready);

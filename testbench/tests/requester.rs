@@ -1779,11 +1779,18 @@ fn random_traffic(width: usize, seed: u64, manners: Manners, loss: u64) {
     let mut words: HashMap<(u16, u64), u64> = HashMap::new();
     let mut posted = 0;
     let total = if loss == 0 { 300 } else { 150 };
+    let mut waited = 0;
     while posted < total {
         let q = qps[b.rng.below(qps.len() as u64) as usize];
         let i = usize::from(q);
         if b.room(q) == 0 {
             b.cycle();
+            waited += 1;
+            let full: Vec<u16> = qps.iter().copied().filter(|q| b.room(*q) == 0).collect();
+            assert!(
+                waited < 3_000_000,
+                "{posted} of {total} posted; no room on QPs {full:?} any more"
+            );
             continue;
         }
         let opcode = b.rng_opcode();
