@@ -178,7 +178,7 @@ fn what_is_wrong_fails_with_its_line_and_the_truth() {
         ("do = \"command\"\nnic = \"a\"\nhex = \"ff\"\n", "BAD_OPCODE"),
         (
             "do = \"command\"\nnic = \"a\"\nhex = \"10\"\nstatus = \"IN_USE\"\n",
-            "expected the command to fail with IN_USE",
+            "the command's completion: status OK, expected IN_USE",
         ),
     ] {
         // The zero is judged after the frame is through, so one more step lets it arrive first.
