@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two frames field by field, and two sequences of frames side by side.
 
-use openrnic_testbench::wire::{Ip, Roce, opcode_info};
+use openrnic_spec::AethSyndrome;
+use openrnic_testbench::wire::{Ip, Roce};
 
-use super::flow::syndrome;
+use super::flow::{is_nak, is_rnr};
 
 /// A field in which two frames differ: its name, what was recorded, what the RTL sent.
 pub type FieldDiff = (String, String, String);
@@ -159,10 +160,10 @@ pub fn differences(recorded: &Roce, rtl: &Roce) -> (usize, Vec<FieldDiff>) {
 
 /// Name of an RC opcode.
 pub fn name(opcode: u8) -> String {
-    openrnic_spec::opcode_info(opcode)
-        .map(|i| i.opcode.name().trim_start_matches("RC_").to_owned())
-        .filter(|_| opcode_info(opcode).is_some())
-        .unwrap_or_else(|| format!("opcode {opcode:#04x}"))
+    openrnic_spec::opcode_info(opcode).map_or_else(
+        || format!("opcode {opcode:#04x}"),
+        |i| i.opcode.name().trim_start_matches("RC_").to_owned(),
+    )
 }
 
 /// A frame in a few words.
@@ -170,15 +171,15 @@ pub fn brief(roce: &Roce) -> String {
     let mut text = format!("{} psn {:#08x}", name(roce.bth.opcode), roce.bth.psn);
     if let Some(aeth) = roce.ext.aeth {
         let s = aeth.syndrome;
-        if syndrome::is_rnr(s) {
+        if is_rnr(s) {
             text += &format!(" RNR NAK {}", s & 0x1f);
-        } else if syndrome::is_nak(s) {
-            let code = match s & 0x1f {
-                0 => "sequence".to_owned(),
-                1 => "invalid request".to_owned(),
-                2 => "access".to_owned(),
-                3 => "operation".to_owned(),
-                other => other.to_string(),
+        } else if is_nak(s) {
+            let code = match AethSyndrome::try_from(s) {
+                Ok(AethSyndrome::NakPsnSeq) => "sequence".to_owned(),
+                Ok(AethSyndrome::NakInvReq) => "invalid request".to_owned(),
+                Ok(AethSyndrome::NakRemAccess) => "access".to_owned(),
+                Ok(AethSyndrome::NakRemOp) => "operation".to_owned(),
+                _ => (s & 0x1f).to_string(),
             };
             text += &format!(" NAK {code}");
         }

@@ -5,77 +5,17 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use openrnic_driver::Gid;
-use openrnic_testbench::wire::{Direction, Frame, Ip, Roce, opcode_info};
+use openrnic_spec::{AethSyndrome, OpcodeInfo, PayloadRule, Transport, opcode_info};
+use openrnic_testbench::wire::{Frame, Ip, Roce};
 
-/// What the low five bits of an RC opcode say.
-pub mod op {
-    /// SEND_FIRST.
-    pub const SEND_FIRST: u8 = 0x00;
-    /// SEND_LAST_WITH_INVALIDATE.
-    pub const SEND_LAST_INV: u8 = 0x16;
-    /// SEND_ONLY_WITH_INVALIDATE.
-    pub const SEND_ONLY_INV: u8 = 0x17;
-    /// RDMA WRITE_LAST_WITH_IMMEDIATE.
-    pub const WRITE_LAST_IMM: u8 = 0x09;
-    /// RDMA WRITE_ONLY_WITH_IMMEDIATE.
-    pub const WRITE_ONLY_IMM: u8 = 0x0b;
-    /// RDMA READ request.
-    pub const READ_REQUEST: u8 = 0x0c;
-    /// First READ response.
-    pub const READ_RESP_FIRST: u8 = 0x0d;
-    /// Only READ response.
-    pub const READ_RESP_ONLY: u8 = 0x10;
-    /// ACKNOWLEDGE.
-    pub const ACK: u8 = 0x11;
-    /// ATOMIC ACKNOWLEDGE.
-    pub const ATOMIC_ACK: u8 = 0x12;
-    /// CMP_SWAP.
-    pub const CMP_SWAP: u8 = 0x13;
-    /// FETCH_ADD.
-    pub const FETCH_ADD: u8 = 0x14;
-
-    /// Starts a message.
-    pub fn starts(op: u8) -> bool {
-        matches!(
-            op,
-            0x00 | 0x04 | 0x05 | 0x06 | 0x0a | 0x0b | READ_REQUEST | CMP_SWAP | FETCH_ADD | SEND_ONLY_INV
-        )
-    }
-
-    /// Ends a message.
-    pub fn ends(op: u8) -> bool {
-        !matches!(op, 0x00 | 0x01 | 0x06 | 0x07)
-    }
-
-    /// Belongs to a SEND.
-    pub fn is_send(op: u8) -> bool {
-        matches!(op, 0x00..=0x05 | SEND_LAST_INV | SEND_ONLY_INV)
-    }
-
-    /// Takes a receive WQE when it arrives.
-    pub fn takes_receive(op: u8) -> bool {
-        is_send(op) && starts(op) || matches!(op, WRITE_LAST_IMM | WRITE_ONLY_IMM)
-    }
+/// A syndrome is an RNR NAK; its timer is in the low five bits.
+pub fn is_rnr(syndrome: u8) -> bool {
+    syndrome & 0xe0 == AethSyndrome::RnrBase as u8
 }
 
-/// Syndromes of an AETH.
-pub mod syndrome {
-    /// PSN sequence error.
-    pub const SEQUENCE: u8 = 0x60;
-    /// Remote access error.
-    pub const ACCESS: u8 = 0x62;
-    /// Remote operational error.
-    pub const OPERATION: u8 = 0x63;
-
-    /// An RNR NAK; its timer is in the low five bits.
-    pub fn is_rnr(s: u8) -> bool {
-        s >> 5 == 1
-    }
-
-    /// A NAK that is no RNR NAK.
-    pub fn is_nak(s: u8) -> bool {
-        s >> 5 == 3
-    }
+/// A syndrome is a NAK that is no RNR NAK; its code is in the low five bits.
+pub fn is_nak(syndrome: u8) -> bool {
+    syndrome & 0xe0 == AethSyndrome::NakPsnSeq as u8
 }
 
 /// An end of a conversation.
@@ -122,9 +62,44 @@ pub struct Event {
 }
 
 impl Event {
-    /// Its operation.
-    pub fn op(&self) -> u8 {
-        self.roce.bth.opcode & 0x1f
+    /// What its opcode says; nothing for an unknown one.
+    pub fn info(&self) -> Option<&'static OpcodeInfo> {
+        opcode_info(self.roce.bth.opcode)
+    }
+
+    /// What its opcode says, by a question.
+    pub fn is(&self, what: impl Fn(&OpcodeInfo) -> bool) -> bool {
+        self.info().is_some_and(what)
+    }
+
+    /// Starts a message.
+    pub fn starts(&self) -> bool {
+        self.is(|i| i.first || i.only)
+    }
+
+    /// Ends a message; an unknown opcode is one of its own.
+    pub fn ends(&self) -> bool {
+        !self.is(|i| i.first || i.middle)
+    }
+
+    /// Takes a receive WQE when it arrives.
+    pub fn takes_receive(&self) -> bool {
+        self.is(|i| i.is_send && (i.first || i.only) || i.is_write && i.has_imm)
+    }
+
+    /// A READ or an atomic: its answer is its result.
+    pub fn asks(&self) -> bool {
+        self.is(|i| i.is_read_req || i.is_atomic_req)
+    }
+
+    /// Part of the answer to a READ.
+    pub fn is_read_data(&self) -> bool {
+        self.is(|i| i.is_read_resp)
+    }
+
+    /// A response with this syndrome.
+    pub fn says(&self, syndrome: AethSyndrome) -> bool {
+        self.syndrome() == Some(syndrome as u8)
     }
 
     /// Its PSN.
@@ -139,15 +114,15 @@ impl Event {
 
     /// PSNs that a request takes: a READ as many as its responses.
     pub fn psns(&self, mtu: u32) -> u32 {
-        match (self.op(), self.roce.ext.reth) {
-            (op::READ_REQUEST, Some(r)) => r.dma_len.div_ceil(mtu).max(1),
+        match self.roce.ext.reth {
+            Some(r) if self.is(|i| i.is_read_req) => r.dma_len.div_ceil(mtu).max(1),
             _ => 1,
         }
     }
 
     /// A response is asked for.
     fn wants_answer(&self) -> bool {
-        self.roce.bth.ack_req || matches!(self.op(), op::READ_REQUEST | op::CMP_SWAP | op::FETCH_ADD)
+        self.roce.bth.ack_req || self.asks()
     }
 }
 
@@ -211,11 +186,11 @@ impl Flow {
         let Some(first) = self.events.get(i) else { return out };
         out.push(first);
         while let Some(last) = out.last()
-            && !op::ends(last.op())
+            && !last.ends()
         {
             let psn = last.psn().wrapping_add(1) & 0xff_ffff;
             match self.events[i..].iter().find(|e| e.request && e.psn() == psn) {
-                Some(next) if !op::starts(next.op()) => out.push(next),
+                Some(next) if !next.starts() => out.push(next),
                 _ => break,
             }
         }
@@ -227,7 +202,7 @@ impl Flow {
         let whole = self
             .events
             .iter()
-            .filter(|e| matches!(e.op(), 0x00 | 0x01 | 0x06 | 0x07 | 0x0d | 0x0e))
+            .filter(|e| e.is(|i| i.payload == PayloadRule::Mtu))
             .map(|e| e.roce.payload.len() as u32)
             .filter(|len| valid.contains(len))
             .max();
@@ -253,27 +228,27 @@ impl Flow {
                 if e.request {
                     let Some(again) = later
                         .iter()
-                        .position(|r| r.request && r.psn() == psn && r.op() == e.op())
+                        .position(|r| r.request && r.psn() == psn && r.roce.bth.opcode == e.roce.bth.opcode)
                     else {
                         return false;
                     };
                     let between = later[..again].iter().filter(|r| !r.request);
                     let mut answered = false;
                     for r in between {
-                        if r.syndrome() == Some(syndrome::SEQUENCE) && r.psn() == psn {
+                        if r.says(AethSyndrome::NakPsnSeq) && r.psn() == psn {
                             return true;
                         }
                         // A sequence NAK for an earlier one is why this one is sent again.
-                        answered |= after(r.psn(), psn) >= 0 || r.syndrome() == Some(syndrome::SEQUENCE);
+                        answered |= after(r.psn(), psn) >= 0 || r.says(AethSyndrome::NakPsnSeq);
                     }
                     e.wants_answer() && !answered
-                } else if e.syndrome().is_some_and(|s| syndrome::is_rnr(s) || syndrome::is_nak(s)) {
+                } else if e.syndrome().is_some_and(|s| is_rnr(s) || is_nak(s)) {
                     false
-                } else if (op::READ_RESP_FIRST..=op::READ_RESP_ONLY).contains(&e.op()) {
+                } else if e.is_read_data() {
                     // The request again, or the rest of it from here.
                     later.iter().any(|r| {
                         r.request
-                            && r.op() == op::READ_REQUEST
+                            && r.is(|i| i.is_read_req)
                             && after(psn, r.psn()) >= 0
                             && after(psn, r.psn()) < r.psns(mtu) as i32
                     })
@@ -290,10 +265,7 @@ impl Flow {
         for e in &mut self.events {
             if e.request {
                 since_request.clear();
-            } else if e.lost
-                && (op::READ_RESP_FIRST..=op::READ_RESP_ONLY).contains(&e.op())
-                && !since_request.is_empty()
-            {
+            } else if e.lost && e.is_read_data() && !since_request.is_empty() {
                 e.lost = false;
             } else if e.lost {
                 since_request.insert(e.number);
@@ -331,18 +303,14 @@ pub fn conversations(frames: &[Vec<u8>]) -> Conversations {
             }
         };
         let opcode = roce.bth.opcode;
-        if opcode >> 5 != 0 {
-            let name = match opcode >> 5 {
-                1 => "UC",
-                3 => "UD",
-                5 => "XRC",
-                _ => "another transport",
-            };
+        let transport = Transport::try_from(opcode >> 5);
+        if transport != Ok(Transport::Rc) {
+            let name = transport.map_or("an unknown transport", Transport::name);
             all.others.push((number, name.to_owned()));
             continue;
         }
         let (from, to) = ends(&roce);
-        let response = opcode_info(opcode).is_some_and(|info| info.direction == Direction::Response);
+        let response = opcode_info(opcode).is_some_and(|i| i.is_response);
         let (qpn, psn) = (roce.bth.dest_qpn, roce.bth.psn);
         let event = Event {
             number,

@@ -7,11 +7,11 @@ use std::collections::{BTreeSet, VecDeque};
 use anyhow::{Context, Result, bail};
 use openrnic_driver::{Iova, MemoryRegion, RKey, SendWr};
 use openrnic_sim::NicBus;
-use openrnic_spec::WqeOpcode;
+use openrnic_spec::{Opcode, WqeOpcode};
 use openrnic_testbench::wire::Roce;
 
 use super::bed::{Bed, BedParams, QpPlan};
-use super::flow::{Event, Flow, after, op, syndrome};
+use super::flow::{Event, Flow, after, is_nak};
 use super::{Line, Side, Transcript};
 
 /// Longest wait for a frame that is sent at once.
@@ -74,7 +74,7 @@ impl Player<'_> {
             if e.request {
                 let fresh = next.is_none_or(|n| after(e.psn(), n) >= 0);
                 if fresh
-                    && op::starts(e.op())
+                    && e.starts()
                     && posted.insert(e.psn())
                     && let Err(why) = self.post(i, e)
                 {
@@ -162,18 +162,18 @@ impl Player<'_> {
         let data: Vec<u8> = message.iter().flat_map(|p| p.roce.payload.clone()).collect();
         let last = message.last().copied().unwrap_or(e);
         let (imm, ieth) = (last.roce.ext.imm, last.roce.ext.ieth);
-        let operation = match e.op() {
-            op if op::is_send(op) => match (imm, ieth) {
+        let operation = match e.info() {
+            Some(i) if i.is_send => match (imm, ieth) {
                 (Some(_), _) => WqeOpcode::SendWithImm,
                 (_, Some(_)) => WqeOpcode::SendWithInv,
                 _ => WqeOpcode::Send,
             },
-            0x06 | 0x0a | 0x0b if imm.is_some() => WqeOpcode::RdmaWriteWithImm,
-            0x06 | 0x0a => WqeOpcode::RdmaWrite,
-            op::READ_REQUEST => WqeOpcode::RdmaRead,
-            op::CMP_SWAP => WqeOpcode::AtomicCmpAndSwp,
-            op::FETCH_ADD => WqeOpcode::AtomicFetchAndAdd,
-            other => bail!("no work request sends opcode {other:#x}"),
+            Some(i) if i.is_write && imm.is_some() => WqeOpcode::RdmaWriteWithImm,
+            Some(i) if i.is_write => WqeOpcode::RdmaWrite,
+            Some(i) if i.is_read_req => WqeOpcode::RdmaRead,
+            Some(i) if i.opcode == Opcode::RcCmpSwap => WqeOpcode::AtomicCmpAndSwp,
+            Some(i) if i.opcode == Opcode::RcFetchAdd => WqeOpcode::AtomicFetchAndAdd,
+            _ => bail!("no work request sends {}", super::fields::name(e.roce.bth.opcode)),
         };
         let length = match operation {
             WqeOpcode::RdmaRead => e.roce.ext.reth.map_or(0, |r| r.dma_len as usize),
@@ -216,11 +216,7 @@ impl Player<'_> {
         for n in 0..e.psns(mtu) {
             let psn = e.psn().wrapping_add(n) & 0xff_ffff;
             let answer = self.flow.events[i..].iter().find(|r| {
-                !r.request
-                    && !r.lost
-                    && r.psn() == psn
-                    && (op::READ_RESP_FIRST..=op::READ_RESP_ONLY).contains(&r.op())
-                    && !r.syndrome().is_some_and(syndrome::is_nak)
+                !r.request && !r.lost && r.psn() == psn && r.is_read_data() && !r.syndrome().is_some_and(is_nak)
             });
             match answer {
                 Some(r) => data.extend(&r.roce.payload),

@@ -2,16 +2,17 @@
 //! The RTL as the recorded responder: it gets the recorded requests, and its answers stand beside the recorded ones.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use anyhow::{Context, Result, bail};
 use openrnic_driver::{MemoryRegion, RecvWr};
 use openrnic_sim::NicBus;
-use openrnic_spec::MrKind;
+use openrnic_spec::{AethSyndrome, MrKind, Opcode};
 use openrnic_testbench::wire::Roce;
 
 use super::bed::{Bed, BedParams, QpPlan};
 use super::fields;
-use super::flow::{Event, Flow, op, syndrome};
+use super::flow::{Event, Flow, is_rnr};
 use super::{Difference, Line, Side, Transcript};
 
 /// A key that no region has.
@@ -38,30 +39,29 @@ struct Region {
 }
 
 impl Region {
+    /// Where `len` bytes from `va` on stand in it, if they do.
+    fn at(&self, va: u64, len: usize) -> Option<Range<usize>> {
+        let at = usize::try_from(va.checked_sub(self.base)?).ok()?;
+        let end = at.checked_add(len)?;
+        (end <= self.shadow.len()).then_some(at..end)
+    }
+
     /// Makes the memory hold `data` before the peer reads it: the recorded host had changed it.
     fn hold(&mut self, va: u64, data: &[u8]) -> Result<()> {
-        let at = (va - self.base) as usize;
-        if self.shadow.get(at..at + data.len()).is_some_and(|now| now != data) {
-            self.mr.write(at, data)?;
+        if let Some(at) = self.at(va, data.len())
+            && self.shadow[at.clone()] != *data
+        {
+            self.mr.write(at.start, data)?;
             self.note(va, data);
         }
         Ok(())
     }
 
+    /// `data` is there from now on.
     fn note(&mut self, va: u64, data: &[u8]) {
-        let at = (va - self.base) as usize;
-        if let Some(place) = self.shadow.get_mut(at..at + data.len()) {
-            place.copy_from_slice(data);
+        if let Some(at) = self.at(va, data.len()) {
+            self.shadow[at].copy_from_slice(data);
         }
-    }
-
-    fn number(&self, va: u64) -> u64 {
-        let at = (va - self.base) as usize;
-        let mut bytes = [0; 8];
-        if let Some(b) = self.shadow.get(at..at + 8) {
-            bytes.copy_from_slice(b);
-        }
-        u64::from_le_bytes(bytes)
     }
 }
 
@@ -91,10 +91,7 @@ pub fn play(params: &BedParams, flow: &Flow, absent: &[u32], verbatim: bool) -> 
     let Some(first) = flow.events.iter().find(|e| e.request) else {
         bail!("no request was recorded")
     };
-    let rnr = flow
-        .responses()
-        .filter_map(Event::syndrome)
-        .find(|s| syndrome::is_rnr(*s));
+    let rnr = flow.responses().filter_map(Event::syndrome).find(|s| is_rnr(*s));
     let plan = QpPlan {
         responder: true,
         qpn: verbatim.then_some(flow.qpn),
@@ -168,7 +165,7 @@ fn regions(bed: &Bed, flow: &Flow) -> Result<BTreeMap<u32, Region>> {
 fn refused(flow: &Flow, i: usize) -> bool {
     let psns: BTreeSet<u32> = flow.message(i).iter().map(|e| e.psn()).collect();
     flow.answers_to(i)
-        .any(|e| e.syndrome() == Some(syndrome::ACCESS) && psns.contains(&e.psn()))
+        .any(|e| e.says(AethSyndrome::NakRemAccess) && psns.contains(&e.psn()))
 }
 
 impl Player<'_> {
@@ -198,47 +195,39 @@ impl Player<'_> {
         if !e.roce.icrc_ok() || self.absent.contains(&e.roce.bth.dest_qpn) {
             return Ok(());
         }
-        let op = e.op();
-        let rnr = self.flow.syndrome_of(i).is_some_and(syndrome::is_rnr);
-        if op::takes_receive(op) && !rnr && self.taken.insert(e.psn()) {
+        let rnr = self.flow.syndrome_of(i).is_some_and(is_rnr);
+        if e.takes_receive() && !rnr && self.taken.insert(e.psn()) {
             self.post(i, e)?;
         }
-        match (op, target(e)) {
-            (op::READ_REQUEST, Some((key, va, _))) => {
-                let data = self.read_data(i);
-                if let Some(region) = self.regions.get_mut(&key) {
-                    region.hold(va, &data)?;
-                }
-            }
-            (op::CMP_SWAP | op::FETCH_ADD, Some((key, va, _))) if self.taken.insert(e.psn()) => {
-                let original = self.flow.answers_to(i).find_map(|r| r.roce.ext.atomic_ack);
-                if let (Some(region), Some(original), Some(a)) =
-                    (self.regions.get_mut(&key), original, e.roce.ext.atomic)
-                {
-                    region.hold(va, &original.to_le_bytes())?;
-                    let now = region.number(va);
-                    let new = match op {
-                        op::FETCH_ADD => now.wrapping_add(a.swap_add),
-                        _ if now == a.compare => a.swap_add,
-                        _ => now,
-                    };
-                    region.note(va, &new.to_le_bytes());
-                }
-            }
-            (0x06 | 0x0a | 0x0b, Some((key, va, _))) if !refused(self.flow, i) => {
-                let data: Vec<u8> = self
-                    .flow
-                    .message(i)
-                    .iter()
-                    .flat_map(|p| p.roce.payload.clone())
-                    .collect();
-                if let Some(region) = self.regions.get_mut(&key)
-                    && (va - region.base) as usize + data.len() <= region.shadow.len()
-                {
-                    region.note(va, &data);
-                }
-            }
-            _ => {}
+        let (Some(info), Some((key, va, _))) = (e.info(), target(e)) else {
+            return Ok(());
+        };
+        let data = if info.is_read_req {
+            self.read_data(i)
+        } else {
+            let message = self.flow.message(i);
+            message.iter().flat_map(|p| p.roce.payload.clone()).collect()
+        };
+        let original = self.flow.answers_to(i).find_map(|r| r.roce.ext.atomic_ack);
+        let Some(region) = self.regions.get_mut(&key) else {
+            return Ok(());
+        };
+        if info.is_read_req {
+            region.hold(va, &data)?;
+        } else if let (Some(original), Some(a)) = (original, e.roce.ext.atomic)
+            && self.taken.insert(e.psn())
+        {
+            region.hold(va, &original.to_le_bytes())?;
+            let new = if info.opcode == Opcode::RcFetchAdd {
+                original.wrapping_add(a.swap_add)
+            } else if original == a.compare {
+                a.swap_add
+            } else {
+                original
+            };
+            region.note(va, &new.to_le_bytes());
+        } else if info.is_write && !refused(self.flow, i) {
+            region.note(va, &data);
         }
         Ok(())
     }
@@ -252,14 +241,14 @@ impl Player<'_> {
             .map_while(|n| {
                 let psn = e.psn().wrapping_add(n) & 0xff_ffff;
                 let mut answers = self.flow.answers_to(i);
-                answers.find(|r| r.psn() == psn && (op::READ_RESP_FIRST..=op::READ_RESP_ONLY).contains(&r.op()))
+                answers.find(|r| r.psn() == psn && r.is_read_data())
             })
             .flat_map(|r| r.roce.payload.clone())
             .collect()
     }
 
     fn post(&mut self, i: usize, e: &Event) -> Result<()> {
-        let message = if op::is_send(e.op()) {
+        let message = if e.is(|i| i.is_send) {
             self.flow.message(i)
         } else {
             Vec::new()
@@ -271,7 +260,7 @@ impl Player<'_> {
             let nak = self
                 .flow
                 .responses()
-                .any(|r| r.psn() == packet.psn() && r.syndrome() == Some(syndrome::OPERATION));
+                .any(|r| r.psn() == packet.psn() && r.says(AethSyndrome::NakRemOp));
             if nak && room.is_none() {
                 // Too long by this packet, as recorded.
                 room = Some(expect.len().saturating_sub(1));
