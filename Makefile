@@ -60,7 +60,7 @@ cuts: $(TOOLS) ## take each RTL feature out and expect its test to fail (slow); 
 formal: $(TOOLS) ## prove the properties of formal/, with seeded bugs that must be found; ARGS=--all or names
 	.tools/venv/bin/python scripts/formal.py $(ARGS)
 
-mutants: $(TOOLS) ## 320 small faults in the control plane: at least 95 % must be noticed by tests or proofs (half an hour); ARGS=--seed n --only id
+mutants: $(TOOLS) ## 320 small faults in the control plane: at least 95 % must be noticed by tests or proofs (long); ARGS=--seed n --only id
 	.tools/venv/bin/python scripts/mutants.py $(ARGS)
 
 SHARD ?= 1/1
