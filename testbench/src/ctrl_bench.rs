@@ -32,12 +32,7 @@ pub const DRAIN_LOG: u32 = 9;
 
 /// The seed of this run: `OPENRNIC_SEED`, or a fixed one. Printed, so that a failure names it.
 pub fn seed() -> u64 {
-    let seed = std::env::var("OPENRNIC_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(20_251_129);
-    println!("OPENRNIC_SEED={seed}");
-    seed
+    crate::seed(20_251_129)
 }
 
 /// A command of 64 bytes, built by hand: opcode, tag and handle stand where every command has them.

@@ -139,6 +139,21 @@ pub fn all_access() -> Access {
     Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ
 }
 
+/// Runs a test on two NICs at 64 and 512 bits, with the seed of the run.
+///
+/// # Panics
+/// When the NICs cannot be made or brought up.
+pub fn each_width(test: impl Fn(Pair, u64)) {
+    let seed = crate::seed(1);
+    for width in [64, 512] {
+        println!("width {width}");
+        match Pair::new(PairParams::new(width, seed)) {
+            Ok(pair) => test(pair, seed),
+            Err(e) => panic!("two NICs of {width} bits: {e}"),
+        }
+    }
+}
+
 /// Two NICs on one wire.
 pub struct Pair {
     /// The simulated world.

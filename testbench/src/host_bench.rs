@@ -1108,12 +1108,4 @@ impl Hot {
     }
 }
 
-/// The seed of a random test: `OPENRNIC_SEED`, or the one given. It is printed.
-pub fn seed(default: u64) -> u64 {
-    let seed = std::env::var("OPENRNIC_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(default);
-    println!("OPENRNIC_SEED={seed}");
-    seed
-}
+pub use crate::seed;

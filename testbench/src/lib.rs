@@ -18,3 +18,19 @@ pub mod send_bench;
 pub mod soak;
 pub mod wire;
 pub mod wire_bench;
+
+/// The seed of a random test: `OPENRNIC_SEED`, or the one given. It is printed, so that a failure names it.
+///
+/// # Panics
+/// When the variable is no number: another seed than the one that was asked for would show nothing.
+pub fn seed(default: u64) -> u64 {
+    let seed = match std::env::var("OPENRNIC_SEED") {
+        Ok(text) => match text.parse() {
+            Ok(seed) => seed,
+            Err(e) => panic!("OPENRNIC_SEED={text}: {e}; a number is needed"),
+        },
+        Err(_) => default,
+    };
+    println!("OPENRNIC_SEED={seed}");
+    seed
+}

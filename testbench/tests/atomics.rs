@@ -8,7 +8,7 @@ use openrnic_driver::{Iova, MemoryRegion, QpAttr, QueuePair, RKey, SendWr, WorkC
 use openrnic_sim::NicBus;
 use openrnic_sim::pcie::{CompletionFault, Which};
 use openrnic_sim::wire::{Action, FaultRates, Rule, frame};
-use openrnic_testbench::e2e::{Pair, PairParams, all_access};
+use openrnic_testbench::e2e::{Pair, all_access, each_width};
 
 type Qp = QueuePair<NicBus>;
 type Mr = MemoryRegion<NicBus>;
@@ -20,17 +20,6 @@ const ATOMIC_ACK: u8 = 0x12;
 
 fn atomic_access() -> Access {
     all_access() | Access::REMOTE_ATOMIC
-}
-
-fn each_width(test: impl Fn(Pair, u64)) {
-    let seed = std::env::var("OPENRNIC_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1);
-    for width in [64, 512] {
-        println!("width {width}, OPENRNIC_SEED={seed}");
-        test(Pair::new(PairParams::new(width, seed)).unwrap(), seed);
-    }
 }
 
 /// A connected pair whose end 1 lets its peer do atomics; the first PSN leads over the wrap.

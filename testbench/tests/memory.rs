@@ -8,20 +8,9 @@ use openrnic_driver::{
     Error, Iova, MrInit, Pages, PostErrorKind, QueuePair, RKey, Rereg, SendWr, WorkCompletion, inc_rkey,
 };
 use openrnic_sim::NicBus;
-use openrnic_testbench::e2e::{Pair, PairParams, all_access};
+use openrnic_testbench::e2e::{Pair, PairParams, all_access, each_width};
 
 const BUDGET: u64 = 400_000;
-
-fn each_width(test: impl Fn(Pair)) {
-    let seed = std::env::var("OPENRNIC_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1);
-    for width in [64, 512] {
-        println!("width {width}, OPENRNIC_SEED={seed}");
-        test(Pair::new(PairParams::new(width, seed)).unwrap());
-    }
-}
 
 /// Posts requests on a QP of end `n` and waits for their completions.
 #[track_caller]
@@ -49,7 +38,7 @@ fn write(wr_id: u64, sge: openrnic_driver::Sge, at: u64, key: RKey) -> SendWr {
 
 #[test]
 fn memory_is_registered_and_invalidated_by_work_requests_in_their_turn() {
-    each_width(|pair| {
+    each_width(|pair, _| {
         let [a, b] = pair.connected(Mtu::Mtu1024, [3, 4]).unwrap();
         let src = pair.ends[0].region(9000, all_access(), |i| i as u8).unwrap();
         let memory = |scatter| {
@@ -123,7 +112,7 @@ fn memory_is_registered_and_invalidated_by_work_requests_in_their_turn() {
 
 #[test]
 fn a_window_opens_a_part_of_a_region_to_one_qp() {
-    each_width(|pair| {
+    each_width(|pair, _| {
         let [a, b] = pair.connected(Mtu::Mtu1024, [3, 4]).unwrap();
         let [c, d] = pair.connected(Mtu::Mtu1024, [5, 6]).unwrap();
         let src = pair.ends[0].region(4096, all_access(), |i| i as u8 | 1).unwrap();
@@ -176,7 +165,7 @@ fn a_window_opens_a_part_of_a_region_to_one_qp() {
 
 #[test]
 fn a_refused_operation_fails_with_its_reason_and_the_queue_is_flushed() {
-    each_width(|pair| {
+    each_width(|pair, _| {
         let no_bind = pair.ends[0].region(4096, all_access(), |_| 0).unwrap();
         let plain = pair.ends[0].region(4096, all_access(), |_| 0).unwrap();
         let open = pair.ends[0]
@@ -294,7 +283,7 @@ fn a_region_that_goes_under_traffic_is_touched_no_more_once_it_is_gone() {
 
 #[test]
 fn a_region_is_changed_under_traffic_without_losing_a_byte() {
-    each_width(|pair| {
+    each_width(|pair, _| {
         let [a, b] = pair.connected(Mtu::Mtu1024, [3, 4]).unwrap();
         let here = pair.ends[0].region(9000, all_access(), |i| (i * 7) as u8 | 1).unwrap();
         let init = MrInit {

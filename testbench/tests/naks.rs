@@ -7,24 +7,13 @@ use openrnic_driver::spec::{Access, CounterId, EventType, Mtu, QpState, WcStatus
 use openrnic_driver::{LKey, MemoryRegion, QpAttr, QueuePair, RKey, RecvWr, SendWr, Sge};
 use openrnic_sim::NicBus;
 use openrnic_sim::wire::{Action, Rule, frame};
-use openrnic_testbench::e2e::{Pair, PairParams, all_access};
+use openrnic_testbench::e2e::{Pair, all_access, each_width};
 
 type Qp = QueuePair<NicBus>;
 type Mr = MemoryRegion<NicBus>;
 
 const BUDGET: u64 = 1_000_000;
 const LEN: u32 = 600;
-
-fn each_width(test: impl Fn(Pair)) {
-    let seed = std::env::var("OPENRNIC_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1);
-    for width in [64, 512] {
-        println!("width {width}, OPENRNIC_SEED={seed}");
-        test(Pair::new(PairParams::new(width, seed)).unwrap());
-    }
-}
 
 fn send(local: &Mr, _: &Mr) -> SendWr {
     SendWr::send(1, vec![local.sge(0, LEN)])
@@ -158,7 +147,7 @@ fn cases() -> Vec<Case> {
 
 #[test]
 fn both_ends_of_each_refusal_agree_on_what_happened() {
-    each_width(|pair| {
+    each_width(|pair, _| {
         for case in cases() {
             // Each end is the requester once.
             for from in 0..2 {
@@ -258,7 +247,7 @@ fn limited(pair: &Pair, change: impl FnOnce(&mut QpAttr)) -> [Qp; 2] {
 
 #[test]
 fn silence_is_given_up_after_retry_cnt_and_a_missing_receive_after_rnr_retry() {
-    each_width(|pair| {
+    each_width(|pair, _| {
         let local = pair.ends[0].region(4096, all_access(), |_| 1).unwrap();
         let counted = |id| pair.ends[0].device.counters().unwrap().get(id);
         for retries in [0u8, 2, 7] {
@@ -331,7 +320,7 @@ fn silence_is_given_up_after_retry_cnt_and_a_missing_receive_after_rnr_retry() {
 
 #[test]
 fn messages_of_length_zero_work_in_each_kind() {
-    each_width(|pair| {
+    each_width(|pair, _| {
         let [a, b] = pair.connected(Mtu::Mtu1024, [0xff_fffe, 1]).unwrap();
         let untouched = pair.ends[1].region(64, all_access(), |_| 0x5a).unwrap();
         for kind in [

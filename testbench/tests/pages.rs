@@ -14,12 +14,9 @@ const BUDGET: u64 = 600_000;
 const SPAN: usize = 60_000;
 
 fn each_width(test: impl Fn(Pair, Stream)) {
-    let seed = std::env::var("OPENRNIC_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1);
+    let seed = openrnic_testbench::seed(1);
     for width in [64, 512] {
-        println!("width {width}, OPENRNIC_SEED={seed}");
+        println!("width {width}");
         let rng = Stream::new(seed, "pages", width as u64);
         test(Pair::new(PairParams::new(width, seed)).unwrap(), rng);
     }

@@ -406,11 +406,7 @@ fn the_first_rule_in_order_refuses_and_the_lowest_bad_attribute_is_named() {
 
 #[test]
 fn random_requests_are_answered_as_by_the_model() {
-    let seed = std::env::var("OPENRNIC_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1);
-    println!("OPENRNIC_SEED={seed}");
+    let seed = openrnic_testbench::seed(1);
     let mut gate = Gate::new();
     let mut rng = openrnic_testbench::qp_bench::Random::new(seed);
     let mut accepted = 0;

@@ -6,12 +6,7 @@
 use openrnic_testbench::soak::{Episode, MUST, Setup};
 
 fn seed() -> u64 {
-    let seed = std::env::var("OPENRNIC_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1);
-    println!("OPENRNIC_SEED={seed}");
-    seed
+    openrnic_testbench::seed(1)
 }
 
 fn run(data_width: u32, log_table: u32, gen_bits: u32, commands: u32) {

@@ -10,7 +10,7 @@ use openrnic_driver::spec::{Access, CounterId, Mtu, QpAttrBit, QpState, WcStatus
 use openrnic_driver::{MemoryRegion, QpAttr, QueuePair, RecvWr, SendWr};
 use openrnic_sim::NicBus;
 use openrnic_sim::wire::{Action, Direction, Rule, frame};
-use openrnic_testbench::e2e::{Pair, PairParams, all_access};
+use openrnic_testbench::e2e::{Pair, all_access, each_width};
 
 type Qp = QueuePair<NicBus>;
 type Mr = MemoryRegion<NicBus>;
@@ -44,17 +44,6 @@ fn takes_receive(kind: WqeOpcode) -> bool {
 
 fn is_send(kind: WqeOpcode) -> bool {
     matches!(kind, WqeOpcode::Send | WqeOpcode::SendWithImm)
-}
-
-fn each_width(test: impl Fn(Pair)) {
-    let seed = std::env::var("OPENRNIC_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1);
-    for width in [64, 512] {
-        println!("width {width}, OPENRNIC_SEED={seed}");
-        test(Pair::new(PairParams::new(width, seed)).unwrap());
-    }
 }
 
 /// One message of a kind, from end 0 to end 1, and what it works on.
@@ -230,7 +219,7 @@ fn an_atomic_or_its_result_may_be_lost_doubled_or_late() {
 }
 
 fn one_frame_suffers(kinds: &[WqeOpcode]) {
-    each_width(|pair| {
+    each_width(|pair, _| {
         let actions: [(&str, MakeAction); 4] = [
             ("lost", || Action::Drop),
             ("doubled", || Action::Duplicate),
@@ -284,7 +273,7 @@ fn one_frame_suffers(kinds: &[WqeOpcode]) {
 
 #[test]
 fn requests_that_come_again_much_later_are_answered_by_kind_and_never_executed() {
-    each_width(|pair| {
+    each_width(|pair, _| {
         for kind in KINDS {
             let what = format!("{kind:?}");
             let case = Case::new(&pair, kind);
@@ -332,7 +321,7 @@ fn requests_that_come_again_much_later_are_answered_by_kind_and_never_executed()
 
 #[test]
 fn a_gap_within_an_rnr_wait_and_an_rnr_wait_within_a_gap_are_repaired() {
-    each_width(|pair| {
+    each_width(|pair, _| {
         for (lost, receives_late) in [(0u32, true), (1, true), (2, true), (1, false)] {
             let what = format!("packet {lost} lost, receives late: {receives_late}");
             let case = Case::new(&pair, WqeOpcode::Send);

@@ -15,12 +15,7 @@ const WIDTHS: [usize; 2] = [64, 512];
 const BUF: u64 = 512 * 1024;
 
 fn seed() -> u64 {
-    let seed = std::env::var("OPENRNIC_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1);
-    println!("OPENRNIC_SEED={seed}");
-    seed
+    openrnic_testbench::seed(1)
 }
 
 fn sge(b: &SendBench, idx: u16, va: u64, len: u32) -> Sge {

@@ -7,23 +7,12 @@ use openrnic_driver::spec::{CounterId, EventType, MrKind, Mtu, QpState, WcOpcode
 use openrnic_driver::{MemoryRegion, MrInit, QueuePair, RKey, RecvWr, SendWr};
 use openrnic_sim::NicBus;
 use openrnic_sim::wire::{Action, FaultRates, Rule, frame};
-use openrnic_testbench::e2e::{Pair, PairParams, all_access};
+use openrnic_testbench::e2e::{Pair, all_access, each_width};
 
 type Qp = QueuePair<NicBus>;
 type Mr = MemoryRegion<NicBus>;
 
 const BUDGET: u64 = 1_000_000;
-
-fn each_width(test: impl Fn(Pair, u64)) {
-    let seed = std::env::var("OPENRNIC_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1);
-    for width in [64, 512] {
-        println!("width {width}, OPENRNIC_SEED={seed}");
-        test(Pair::new(PairParams::new(width, seed)).unwrap(), seed);
-    }
-}
 
 /// A region of end 1 whose key may be invalidated.
 fn fast(pair: &Pair) -> Mr {

@@ -7,23 +7,12 @@ use openrnic_driver::spec::{CmdStatus, CounterId, EventType, Mtu, QpState, QpTyp
 use openrnic_driver::{QpInit, QueuePair, RecvWr, SendWr, SharedReceiveQueue, SrqInit};
 use openrnic_sim::NicBus;
 use openrnic_sim::rng::Stream;
-use openrnic_testbench::e2e::{Pair, PairParams, all_access};
+use openrnic_testbench::e2e::{Pair, all_access, each_width};
 
 type Qp = QueuePair<NicBus>;
 type Srq = SharedReceiveQueue<NicBus>;
 
 const BUDGET: u64 = 400_000;
-
-fn each_width(test: impl Fn(Pair, u64)) {
-    let seed = std::env::var("OPENRNIC_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1);
-    for width in [64, 512] {
-        println!("width {width}, OPENRNIC_SEED={seed}");
-        test(Pair::new(PairParams::new(width, seed)).unwrap(), seed);
-    }
-}
 
 /// `count` connected pairs; end 1 receives from a queue of `max_wr`.
 fn shared(pair: &Pair, count: u32, max_wr: u32, mtu: Mtu) -> (Srq, Vec<[Qp; 2]>) {

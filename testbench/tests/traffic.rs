@@ -5,23 +5,12 @@
 
 use openrnic_driver::spec::{Mtu, WcOpcode, WcStatus, WqeOpcode};
 use openrnic_driver::{RecvWr, SendWr};
-use openrnic_testbench::e2e::{Pair, PairParams, all_access};
+use openrnic_testbench::e2e::{all_access, each_width};
 
 const BUDGET: u64 = 400_000;
 
 fn pattern(seed: u64) -> impl Fn(usize) -> u8 {
     move |i| ((i as u64).wrapping_mul(2_654_435_761).wrapping_add(seed) >> 7) as u8
-}
-
-fn each_width(test: impl Fn(Pair, u64)) {
-    let seed = std::env::var("OPENRNIC_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1);
-    for width in [64, 512] {
-        println!("width {width}, OPENRNIC_SEED={seed}");
-        test(Pair::new(PairParams::new(width, seed)).unwrap(), seed);
-    }
 }
 
 #[test]
