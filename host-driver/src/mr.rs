@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory regions.
 
-use openrnic_spec::{Access, CmdHeader, CmdMr, CmdOpcode, MrChange, MrKind};
+use openrnic_spec::{Access, CmdHeader, CmdMr, CmdOpcode, MAX_MR_LOG_PAGE, MIN_MR_LOG_PAGE, MrChange, MrKind};
 
 use crate::bus::{Bus, DmaBuf};
 use crate::device::{Device, lock};
@@ -56,10 +56,15 @@ impl MrInit {
             )));
         }
         match self.pages {
-            Some(p) if !(12..=30).contains(&p.log_page) || p.offset >> p.log_page != 0 => Err(Error::invalid(format!(
-                "pages of 2^{} bytes with the region beginning at {} of the first: 2^12 to 2^30 and an offset inside are possible",
-                p.log_page, p.offset
-            ))),
+            Some(p)
+                if !(MIN_MR_LOG_PAGE..=MAX_MR_LOG_PAGE).contains(&p.log_page.into()) || p.offset >> p.log_page != 0 =>
+            {
+                Err(Error::invalid(format!(
+                    "pages of 2^{} bytes with the region beginning at {} of the first: 2^{MIN_MR_LOG_PAGE} to \
+                     2^{MAX_MR_LOG_PAGE} and an offset inside are possible",
+                    p.log_page, p.offset
+                )))
+            }
             _ => Ok(()),
         }
     }
@@ -78,7 +83,7 @@ impl MrInit {
 /// page list in host memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pages {
-    /// log2 of the page size, 12 to 30.
+    /// log2 of the page size, [`MIN_MR_LOG_PAGE`] to [`MAX_MR_LOG_PAGE`].
     pub log_page: u8,
     /// Place of the region's first byte in its first page.
     pub offset: usize,
@@ -90,7 +95,7 @@ impl Default for Pages {
     /// Pages of 4 KiB, the region beginning at the start of the first.
     fn default() -> Self {
         Self {
-            log_page: 12,
+            log_page: MIN_MR_LOG_PAGE as u8,
             offset: 0,
             scatter: 1,
         }

@@ -106,8 +106,8 @@ module rnic_cmd_check
   assign mr_create = hdr.opcode == CMD_OPCODE_CREATE_MR;
   always_comb begin
     mr_where = '0;
-    if (mr.log_page != '0 && (mr.log_page < 8'd12 || mr.log_page > 8'd30)) mr_where = 32'd13;
-    else if ((mr_create && mr.kind == 8'(MR_KIND_WINDOW)) ? mr.length != '0 : (mr.length == '0 && !(mr_create && mr_alloc)) || mr.length > 64'd1 << 48) mr_where = 32'd24;
+    if (mr.log_page != '0 && (mr.log_page < 8'(MIN_MR_LOG_PAGE) || mr.log_page > 8'(MAX_MR_LOG_PAGE))) mr_where = 32'd13;
+    else if ((mr_create && mr.kind == 8'(MR_KIND_WINDOW)) ? mr.length != '0 : (mr.length == '0 && !(mr_create && mr_alloc)) || mr.length > 64'd1 << MAX_MR_LOG_LENGTH) mr_where = 32'd24;
     else if (va_wrap_q && !(mr_create && mr_alloc)) mr_where = 32'd16;
     else if ((mr.log_page == '0) ? host_wrap_q && !(mr_create && mr_alloc) : mr.host_addr[5:0] != '0) mr_where = 32'd32;
     else if (mr.page_offset >= page_bytes) mr_where = 32'd40;

@@ -33,6 +33,9 @@ package rnic_spec_pkg;
   localparam int unsigned MAX_RD_ATOMIC = 16;  // largest max_rd_atomic and max_dest_rd_atomic
   localparam int unsigned MAX_RECORDS = 64;  // records of one record batch
   localparam int unsigned MAX_SGE = 16;
+  localparam logic [31:0] MIN_MR_LOG_PAGE = 32'h0000000c;  // log2 of the smallest page of a page list
+  localparam int unsigned MAX_MR_LOG_PAGE = 30;  // log2 of the largest page of a page list
+  localparam int unsigned MAX_MR_LOG_LENGTH = 48;  // log2 of the longest memory region in bytes
   localparam int unsigned MAX_LOG_RING = 15;  // log2 of the entries of a send, receive or shared receive queue
   localparam logic [15:0] ROCE_UDP_PORT = 16'h12b7;
   localparam int unsigned TLP_OVERHEAD_BYTES = 20;  // link bytes counted per TLP beside its payload

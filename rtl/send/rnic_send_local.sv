@@ -54,8 +54,8 @@ module rnic_send_local
   assign reg_mr     = wqe.opcode == 8'(WQE_OPCODE_REG_MR);
   assign bind_mw    = wqe.opcode == 8'(WQE_OPCODE_BIND_MW);
   assign page_bytes = 32'd1 << wqe.log_page[4:0];
-  assign lengths_ok = wqe.length != '0 && wqe.length <= 64'd1 << 48 && !va_end[64];
-  assign pages_ok   = ((wqe.log_page == '0) ? !host_end[64] : wqe.log_page >= 8'd12 && wqe.log_page <= 8'd30 && wqe.host_addr[5:0] == '0) &&
+  assign lengths_ok = wqe.length != '0 && wqe.length <= 64'd1 << MAX_MR_LOG_LENGTH && !va_end[64];
+  assign pages_ok   = ((wqe.log_page == '0) ? !host_end[64] : wqe.log_page >= 8'(MIN_MR_LOG_PAGE) && wqe.log_page <= 8'(MAX_MR_LOG_PAGE) && wqe.host_addr[5:0] == '0) &&
       wqe.page_offset < page_bytes;
   always_comb begin
     access_ok = 1'b1;

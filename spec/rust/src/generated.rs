@@ -48,6 +48,12 @@ pub const MAX_RD_ATOMIC: u32 = 16;
 pub const MAX_RECORDS: u32 = 64;
 /// `MAX_SGE`.
 pub const MAX_SGE: u32 = 16;
+/// log2 of the smallest page of a page list.
+pub const MIN_MR_LOG_PAGE: u32 = 0xc;
+/// log2 of the largest page of a page list.
+pub const MAX_MR_LOG_PAGE: u32 = 30;
+/// log2 of the longest memory region in bytes.
+pub const MAX_MR_LOG_LENGTH: u32 = 48;
 /// log2 of the entries of a send, receive or shared receive queue.
 pub const MAX_LOG_RING: u32 = 15;
 /// `ROCE_UDP_PORT`.
