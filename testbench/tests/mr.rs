@@ -780,10 +780,12 @@ fn lines_of_many_lists_that_share_a_place_in_the_cache_are_told_apart() {
                 b.ok(&Cmd::create_mr(&paged(12, list, 0, 4096)))
             })
             .collect();
-        for _ in 0..3 {
-            for (i, key) in keys.iter().enumerate() {
+        // Neighbours, and those that differ in a higher bit of their address alone.
+        for step in [1, 2, 4] {
+            for n in 0..3 * keys.len() {
+                let i = n * step % keys.len();
                 let l = Lookup {
-                    key: *key,
+                    key: keys[i],
                     va: 0x8004,
                     len: 1,
                     pd: 1,
@@ -791,7 +793,7 @@ fn lines_of_many_lists_that_share_a_place_in_the_cache_are_told_apart() {
                     access: 1,
                     judge: false,
                 };
-                assert_eq!(ask(&mut b, i % 4, l), (OK, 0x10_0000 * (i as u64 + 1) + 4));
+                assert_eq!(ask(&mut b, n % 4, l), (OK, 0x10_0000 * (i as u64 + 1) + 4));
             }
         }
     }
