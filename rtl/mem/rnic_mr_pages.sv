@@ -20,7 +20,7 @@ module rnic_mr_pages
     input  logic req_valid_i,
     input  logic [PortW-1:0] req_port_i,
     input  logic [63:0] req_list_i,          // bus address of the list, a multiple of 8
-    input  logic [4:0] req_log_page_i,       // 12 to 30
+    input  logic [4:0] req_log_page_i,       // MIN_MR_LOG_PAGE to MAX_MR_LOG_PAGE
     input  logic [48:0] req_pos_i,           // of the byte, from the beginning of the first page on
     output logic rsp_valid_o,
     input  logic rsp_ready_i,
@@ -185,7 +185,7 @@ module rnic_mr_pages
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
       if (req_valid_i) a_room : assert (job_ready);
-      if (req_valid_i) a_page_size : assert (req_log_page_i >= 5'd12 && req_log_page_i <= 5'd30);
+      if (req_valid_i) a_page_size : assert (req_log_page_i >= 5'(MIN_MR_LOG_PAGE) && req_log_page_i <= 5'(MAX_MR_LOG_PAGE));
       if (req_valid_i) a_list_aligned : assert (req_list_i[2:0] == '0);
       if (rd_rsp_valid_i) a_asked : assert (state_q == PG_FILL);
     end
