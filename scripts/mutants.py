@@ -153,8 +153,6 @@ class Source:
             if parts[1] in ("&&", "||"):
                 for i in range(0, len(kids), 2):
                     if not self.constant(kids[i]):
-                        rest = parts[:i] + parts[i + 2:] if i == 0 else parts[:i - 1] + parts[i + 1:]
-                        rest = rest[1:] if rest and rest[0] in ("&&", "||") else rest
                         rest = parts[2:] if i == 0 else parts[:i - 1] + parts[i + 1:]
                         self.add(node, f"`{parts[i][:40]}` does not count", " ".join(rest))
         elif tag == "kUnaryPrefixExpression" and not self.constant(node):
