@@ -65,7 +65,7 @@ def run(proof: dict, kind: str, bug: dict | None = None, quiet: bool = False) ->
     read = " ".join(
         ["read_slang", "--unroll-limit", "100000", "-I", str(ROOT / "formal")]
         + [f"-D {d}" for d in defines]
-        + [f"-G {k}={v}" for k, v in proof.get("params", {}).items()]
+        + [f"-G {k}={v}" for k, v in (proof.get("params", {}) | (proof.get("small", {}) if kind != "prove" else {})).items()]
         + ["--top", proof["top"]]
         + sources(proof, work, bug)
     )

@@ -161,4 +161,8 @@ module rnic_doorbell
     sq_kick_idx_o   <= qp_idx_t'(idx_q);
     rq_kick_idx_o   <= qp_idx_t'(idx_q);
   end
+
+`ifdef FORMAL_DOORBELL
+`include "rnic_doorbell.svh"
+`endif
 endmodule

@@ -342,4 +342,8 @@ module rnic_read_engine
     state_q <= state_d;
     if (rst_i) state_q <= StIdle;
   end
+
+`ifdef FORMAL_READ_ENGINE
+`include "rnic_read_engine.svh"
+`endif
 endmodule

@@ -690,4 +690,8 @@ module rnic_responder
       if (commit) a_no_two_messages : assert (!(n.in_send && n.in_write));
     end
   end
+
+`ifdef FORMAL_RESPONDER
+`include "rnic_responder.svh"
+`endif
 endmodule

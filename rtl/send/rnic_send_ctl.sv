@@ -424,6 +424,9 @@ module rnic_send_ctl
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
       a_one_update : assert (32'(resp_upd_i) + 32'(retire_upd_i) + 32'(pkt_upd_i) <= 1);
+      if (resp_upd_i) a_resp_at_work : assert (state_q == C_RESP);
+      if (retire_upd_i) a_retire_at_work : assert (state_q == C_RETIRE);
+      if (pkt_upd_i) a_pkt_at_work : assert (state_q == C_PKT);
       if (resp_here_i) a_waited_for : assert (resp_wait_q);
     end
   end
@@ -432,4 +435,8 @@ module rnic_send_ctl
   logic unused_hot;
   assign unused_hot = ^ctx_q.hot;
   // verilator lint_on UNUSEDSIGNAL
+
+`ifdef FORMAL_SEND_CTL
+`include "rnic_send_ctl.svh"
+`endif
 endmodule

@@ -459,4 +459,8 @@ module rnic_send_pkt
       if (push_o) a_window : assert (psn_t'(sec_sent.top_psn - sec.una_psn) <= 24'h800000);
     end
   end
+
+`ifdef FORMAL_SEND_PKT
+`include "rnic_send_pkt.svh"
+`endif
 endmodule

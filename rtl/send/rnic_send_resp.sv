@@ -407,4 +407,8 @@ module rnic_send_resp
       if (state_q == A_JUDGE) a_record : assert (has_response(rec_i.kind) && at <= psn_t'(rec_i.last - rec_i.first));
     end
   end
+
+`ifdef FORMAL_SEND_RESP
+`include "rnic_send_unit.svh"
+`endif
 endmodule

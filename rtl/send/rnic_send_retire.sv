@@ -240,4 +240,8 @@ module rnic_send_retire
       if (pop) a_in_order : assert (rec_i.wqe == sec.cons);
     end
   end
+
+`ifdef FORMAL_SEND_RETIRE
+`include "rnic_send_unit.svh"
+`endif
 endmodule
