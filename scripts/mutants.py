@@ -321,7 +321,11 @@ def proofs_of(module: str) -> list[dict]:
 def try_proofs(source: Source, site: Site) -> str | None:
     """Name of the first proof that fails with the mutation."""
     for proof in proofs_of(source.path.stem):
-        result = formal.run(proof, "bug", {"name": f"mutant_{site.id}", "file": source.file, "text": single(source, site)}, quiet=True)
+        bug = {"name": f"mutant_{site.id}", "file": source.file, "text": single(source, site)}
+        # A proof that still holds has nothing to show; one that does not may only have lost its induction: a trace from reset tells.
+        if formal.run(proof, "prove", bug, quiet=True)["status"] == "PASS":
+            continue
+        result = formal.run(proof, "bug", bug, quiet=True)
         if result["status"] == "FAIL":
             return f"{proof['name']}: {', '.join(result['failed']) or 'an assertion'}"
     return None
