@@ -9,11 +9,11 @@ TOOLS := .tools/tools.stamp
 NEXTEST := .tools/nextest.stamp
 MDBOOK := .tools/mdbook.stamp
 
-.PHONY: help setup demo test lint fmt bench cuts synth waves gen drawings replay book formal mutants soak soak-merge scale clean distclean
+.PHONY: help setup demo test lint fmt bench cuts synth waves gen drawings replay book formal mutants soak soak-merge soak-transport soak-transport-merge scale clean distclean
 
 help: ## list the targets
 	@echo "OpenRNIC: make <target>"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-21s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "Variables: SEED=n (demo), WAVES=1 (demo, test: FST traces), ARGS=... (test: for nextest; bench: parts, full, --book; synth: block names)"
 
 $(TOOLS): scripts/setup.sh scripts/requirements.txt
@@ -72,6 +72,15 @@ soak: $(TOOLS) ## random commands against the model, at length: SHARD=3/16 COMMA
 
 soak-merge: $(TOOLS) ## the results of all shards together
 	$(SOAK) --merge $(ARGS)
+
+CYCLES ?= 100000000
+SOAK_TRANSPORT := cargo run --release -q -p openrnic-testbench --bin soak_transport --
+
+soak-transport: $(TOOLS) ## random traffic between two NICs against the transport model: SHARD=1/2 CYCLES=n SEED=n, out/soak-transport
+	$(SOAK_TRANSPORT) --shard $(SHARD) --cycles $(CYCLES) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+soak-transport-merge: $(TOOLS) ## the results of all its shards together
+	$(SOAK_TRANSPORT) --merge $(ARGS)
 
 scale: $(TOOLS) ## a million lives of queue pairs on a table of 16,384: no leak, an even pace; SEED=n
 	$(SOAK) --scale $(if $(SEED),--seed $(SEED)) $(ARGS)
