@@ -9,6 +9,7 @@
 //                 comes back once, and only in the life after
 //   p_written     what is written is of that life, or nothing at all (a QP that has left)
 //   p_producer    a producer index of another life counts as 0, and so do the READs of another life
+//   p_look        a look commits nothing and asks for nothing
 //   p_told        what leaves names that life: completion, consumer index, READ
   logic f_first_q = 1'b1;
   logic f_cold_q;                    // the control section is asked for
@@ -38,10 +39,12 @@
         p_visit : assert (left_q ? hot_i.epoch == ((sec_raw.epoch == '1) ? epoch_t'(1) : sec_raw.epoch + epoch_t'(1)) && sec_raw.in_send : hot_i.valid && hot_i.epoch == s_q.epoch);
       if (sec_we) p_written : assert (left_q ? sec_d == '0 : sec_d.epoch == hot_i.epoch);
       p_producer : assert (prod == ((rq_prod_i.epoch == s_q.epoch) ? rq_prod_i.val : '0) && (rd_epoch_i == s_q.epoch || (rd_pop == '0 && rd_new_done == '0 && !rd_halted)));
+      if (diag_q) p_look : assert (!commit && !at_commit && !cold_req_valid_o && !begin_packet && !begin_visit && !begin_left);
       if (commit) p_told : assert (cqe.epoch == s_q.epoch && rq_cons_o.pos.epoch == s_q.epoch && rd_push_epoch_o == s_q.epoch && cqe.qp_idx == idx_q);
 
       // ---------------------------------------------------------------- induction
       i_state : assert (state_q <= StCommit);
+      if (diag_q) i_look : assert (state_q inside {StLoad, StLook} && visit_q && !left_q);
       if (left_q && state_q != StIdle) i_left : assert (visit_q);
       if (left_q && state_q == StCommit) i_raw : assert (s_q == sec_raw && cold_here_q);
       if (left_q && cold_here_q && state_q != StIdle) i_srq : assert (ctx_q.hot.has_srq);
@@ -57,6 +60,7 @@
       c_old_section : cover (state_q == StCold && cold_here_q && !left_q && sec_raw.epoch != ctx_q.hot.epoch && sec_raw.epoch != '0);
       c_life_ends : cover (at_commit && !visit_q && v_q.exec && !live);
       c_left : cover (commit && left);
+      c_look : cover (diag_done_o);
       c_flush : cover (commit && flush);
     end
   end

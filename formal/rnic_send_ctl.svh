@@ -10,6 +10,7 @@
 //   p_written     a section is written at the end of a visit, and is then of the life that the visit found
 //   p_others      a visit leaves the sections of other QPs as they are
 //   p_begin_later so it is with what begins later in the visit
+//   p_look        a look starts no unit, writes no section and gives nothing back
 //   p_error       an error is reported of the life that the visit was about
   logic f_first_q = 1'b1;
   logic f_new_q, f_freed_q;          // an old section was met a cycle ago; its records were given back
@@ -33,7 +34,7 @@
     m_one_update : assume (32'(resp_upd_i) + 32'(retire_upd_i) + 32'(pkt_upd_i) <= 1);
 
     if (state_q == C_PREP && same_life) f_life_q <= hot_i.epoch;
-    f_new_q      <= !rst_i && state_q == C_PREP && same_life && !epoch_ok;
+    f_new_q      <= !rst_i && state_q == C_PREP && same_life && !epoch_ok && !diag_q;
     f_new_life_q <= hot_i.epoch;
     f_freed_q    <= list_free_o;
     if (sec_we && idx_q == f_sym_q) f_sec_q <= (state_q == C_INIT) ? '0 : sec_q;
@@ -41,6 +42,7 @@
     if (!rst_i && !f_first_q) begin
       if (state_q == C_PREP && (resp_start_o || retire_start_o)) p_begin : assert (sec_q.epoch == hot_i.epoch && ctx_q.hot.epoch == hot_i.epoch);
       if (pkt_start_o || (state_q == C_RESP && retire_start_o)) p_begin_later : assert (sec_q.epoch == f_life_q);
+      if (diag_q) p_look : assert (!sec_we && !resp_start_o && !retire_start_o && !pkt_start_o && !list_free_o && !own_ctl && !own_snd && !timeout_o && !qp_err_valid_o && !ready_pop_o && !ctl_take && !snd_take && !err_pop_o);
       if (f_new_q) p_first : assert (sec_q == sec_init(f_new_life_q) && state_q == C_PREP);
       if (hot_ok_o) p_hot_ok : assert (hot_i.valid && hot_i.epoch == sec_q.epoch && hot_i.state inside {QP_STATE_RTS, QP_STATE_SQD});
       p_producer : assert (visit_o.prod == ((sq_prod_i.epoch == hot_i.epoch) ? sq_prod_i.val : '0));
@@ -51,11 +53,13 @@
       // ---------------------------------------------------------------- induction
       if (state_q inside {C_RESP, C_RETIRE, C_PKT, C_COMMIT}) i_life : assert (sec_q.epoch == f_life_q);
       i_state : assert (state_q <= C_COMMIT);
+      i_look : assert (diag_q ? state_q inside {C_ADDR, C_COLD, C_PREP, C_DIAG} && cause_q == CAUSE_RESP : state_q != C_DIAG);
 
       c_old : cover (f_new_q && f_freed_q);
       c_packet : cover (pkt_start_o);
       c_response : cover (state_q == C_COMMIT && cause_q == CAUSE_RESP);
       c_life_ends : cover (state_q == C_COMMIT && !epoch_ok);
+      c_look : cover (diag_done_o);
       c_error : cover (qp_err_valid_o);
     end
   end

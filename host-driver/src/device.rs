@@ -133,7 +133,7 @@ impl<B: Bus> Core<B> {
         self.bus.mmio_read32(self.map.at(reg)).doing("reading a register")
     }
 
-    fn write32(&mut self, reg: u32, value: u32) -> Result<()> {
+    pub(crate) fn write32(&mut self, reg: u32, value: u32) -> Result<()> {
         self.bus
             .mmio_write32(self.map.at(reg), value)
             .doing("writing a register")

@@ -39,6 +39,7 @@ mod qp_list;
 mod regs;
 mod ring;
 mod srq;
+mod stall;
 mod types;
 mod wr;
 
@@ -57,5 +58,6 @@ pub use qp::{BatchInit, Numbering, QpBatch, QpCap, QpInit, QpQuery, QueuePair};
 pub use qp_list::QpFilter;
 pub use regs::{DeviceCaps, FoundBlock};
 pub use srq::{SharedReceiveQueue, SrqAttr, SrqInit, XrcDomain};
+pub use stall::{Diagnosis, Timer, Wait};
 pub use types::{Cqn, Gid, Iova, LKey, PdHandle, Psn, Qpn, RKey, Srqn, XrcdHandle};
 pub use wr::{Named, RecvWr, SendWr, Sge, WorkCompletion, inc_rkey};

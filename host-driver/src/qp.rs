@@ -734,6 +734,10 @@ impl<B: Bus> QueuePair<B> {
         Ok((qp.qp_type != QpType::Dct || qp.state == QpState::Rtr).then_some(self.qpn))
     }
 
+    pub(crate) fn life(&self) -> u64 {
+        self.life
+    }
+
     /// The device.
     pub fn device(&self) -> &Device<B> {
         &self.device

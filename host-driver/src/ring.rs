@@ -53,9 +53,14 @@ impl WorkQueue {
         usize::from(index) & (self.capacity() - 1)
     }
 
+    /// Bus address of an entry.
+    pub(crate) fn addr_of(&self, index: u16) -> u64 {
+        self.base + (self.slot(index) * self.stride) as u64
+    }
+
     /// Bus address of the entry to be written next.
     pub(crate) fn next_addr(&self) -> u64 {
-        self.base + (self.slot(self.posted) * self.stride) as u64
+        self.addr_of(self.posted)
     }
 
     /// The entry at [`Self::next_addr`] was written.

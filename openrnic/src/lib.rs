@@ -45,6 +45,8 @@ pub struct Failure {
     pub seed: u64,
     /// Width in use.
     pub data_width: usize,
+    /// With [`RunOptions::on_stall`], when a wait ran out: what each queue pair waits for.
+    pub stall: Option<String>,
 }
 
 /// Runs a checked scenario. `progress` is told each step before it starts: its number from 0, and simulated
@@ -67,6 +69,7 @@ pub fn run(
             time_ns: 0,
             seed,
             data_width,
+            stall: None,
         })
     };
     let mut run = Run::new(scenario, options).map_err(|e| early(e, "bring-up"))?;
@@ -76,6 +79,11 @@ pub fn run(
             run.flush();
             let (seed, data_width) = run.settings();
             let time_ns = run.time_ns();
+            let stall = if options.on_stall {
+                run.stall_report(&error)
+            } else {
+                None
+            };
             return Err(Box::new(Failure {
                 line: Some(step.line),
                 step: step.name.clone(),
@@ -83,6 +91,7 @@ pub fn run(
                 time_ns,
                 seed,
                 data_width,
+                stall,
             }));
         }
     }

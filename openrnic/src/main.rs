@@ -36,6 +36,9 @@ enum Command {
         /// Width of the data path in bits.
         #[arg(long, value_parser = width)]
         data_width: Option<usize>,
+        /// When a wait runs out of its budget, tell of each queue pair what it waits for.
+        #[arg(long)]
+        on_stall: bool,
         /// Tell each step.
         #[arg(short, long)]
         verbose: bool,
@@ -106,6 +109,7 @@ fn main() -> ExitCode {
             wave,
             seed,
             data_width,
+            on_stall,
             verbose,
         } => run(
             &scenario,
@@ -114,6 +118,7 @@ fn main() -> ExitCode {
                 data_width,
                 pcap,
                 wave,
+                on_stall,
             },
             verbose,
         ),
@@ -275,6 +280,9 @@ fn explain(file: &Path, options: &RunOptions, failure: &Failure) {
     );
     eprintln!("FAILED {place}: {}: {:#}", failure.step, failure.error);
     eprintln!("at {} of simulated time", report::time(failure.time_ns));
+    if let Some(stall) = &failure.stall {
+        eprint!("{stall}");
+    }
     let mut replay = format!(
         "openrnic run {} --seed {} --data-width {}",
         file.display(),
@@ -286,9 +294,15 @@ fn explain(file: &Path, options: &RunOptions, failure: &Failure) {
             replay += &format!(" {flag} {}", path.display());
         }
     }
+    if options.on_stall {
+        replay += " --on-stall";
+    }
     eprintln!("replay: {replay}");
     if options.wave.is_none() {
         eprintln!("add --wave FILE to see every signal");
+    }
+    if !options.on_stall {
+        eprintln!("add --on-stall to see what each queue pair waits for when a wait runs out");
     }
 }
 

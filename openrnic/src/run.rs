@@ -37,6 +37,8 @@ pub struct RunOptions {
     pub pcap: Option<PathBuf>,
     /// Trace file.
     pub wave: Option<PathBuf>,
+    /// When a wait runs out, tell of each queue pair what it waits for.
+    pub on_stall: bool,
 }
 
 /// What a run did.
@@ -107,6 +109,8 @@ pub struct Run<'a> {
     pub(crate) rng: Stream,
     pub(crate) next_wr: u64,
     pub(crate) summary: Summary,
+    /// A wait ran out of its budget.
+    pub(crate) stalled: bool,
 }
 
 pub(crate) type Qps = Vec<QueuePair<SimBus>>;
@@ -172,6 +176,7 @@ impl<'a> Run<'a> {
                 data_width,
                 ..Summary::default()
             },
+            stalled: false,
         };
         for i in 0..s.doc.nic.len() {
             let nic = run
@@ -1016,7 +1021,9 @@ impl<'a> Run<'a> {
                 let query = qp.query().with_context(|| name.clone())?;
                 let wait = e.wait_cycles.unwrap_or(0);
                 let there = e.state.is_none_or(|s| s.0 == query.state);
-                if there || self.sim.cycle() - start >= wait {
+                let over = self.sim.cycle() - start >= wait;
+                self.stalled |= over && !there && wait != 0;
+                if there || over {
                     break query;
                 }
                 self.sim.run(64)?;
@@ -1060,7 +1067,11 @@ impl<'a> Run<'a> {
     fn until(&mut self, cycles: Option<u64>, mut done: impl FnMut(&mut Self) -> Result<bool>) -> Result<()> {
         let start = self.sim.cycle();
         let wait = cycles.unwrap_or(self.wait_cycles.min(100_000));
-        while !done(self)? && self.sim.cycle() - start < wait {
+        while !done(self)? {
+            if self.sim.cycle() - start >= wait {
+                self.stalled = true;
+                break;
+            }
             self.sim.run(64)?;
         }
         Ok(())
@@ -1206,6 +1217,35 @@ impl<'a> Run<'a> {
         }
         spec.payload = self.random(i.payload.as_ref().map_or(0, |p| *p.get_ref()));
         Ok(frame::build(&spec))
+    }
+
+    /// What each queue pair waits for, when `error` is that of a wait that ran out of its budget.
+    pub fn stall_report(&self, error: &anyhow::Error) -> Option<String> {
+        let waited = |e: &Error| matches!(e, Error::Timeout { .. });
+        if !self.stalled && !error.chain().any(|e| e.downcast_ref().is_some_and(waited)) {
+            return None;
+        }
+        let mut out = String::new();
+        let mut idle = Vec::new();
+        for (name, group) in &self.groups {
+            for (i, qp) in group.qps.iter().enumerate() {
+                let title = format!("{name}[{i}] on `{}`", self.nics[group.nic].name);
+                match qp.diagnose() {
+                    Ok(d) if d.is_idle() => idle.push(title),
+                    Ok(d) => out += &format!("{title}: {d}\n"),
+                    // It was destroyed, or its NIC was reset.
+                    Err(Error::Stale { .. }) => {}
+                    Err(e) => out += &format!("{title}: {e}\n"),
+                }
+            }
+        }
+        if !idle.is_empty() {
+            out += &format!("{} with nothing to do: {}\n", idle.len(), idle.join(", "));
+        }
+        if out.is_empty() {
+            out += "there is no queue pair\n";
+        }
+        Some(out)
     }
 
     /// Ends the run.

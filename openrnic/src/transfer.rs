@@ -212,6 +212,7 @@ impl Run<'_> {
                 break;
             }
             if self.sim.cycle() - quiet >= self.wait_cycles {
+                self.stalled = true;
                 let missing: usize = left.values().map(VecDeque::len).sum();
                 let first = left.keys().next().map(|(nic, qpn, is_recv)| {
                     let side = if *is_recv { "receive" } else { "send" };

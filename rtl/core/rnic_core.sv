@@ -87,6 +87,11 @@ module rnic_core
   logic [15:0] cmd_producer_new, cmd_producer, cmd_consumer;
   logic [2:0] cmd_status;
   logic eq_db_valid, cq_db_valid;
+  logic diag_valid, diag_to_send;
+  logic [1:0] diag_done;                     // requester, responder
+  logic [1:0][63:0] diag_data;
+  diag_t diag;
+  assign diag_to_send = 32'(diag.word) < DIAG_SEND_WORDS;
   db_eq_t eq_db;
   cq_db_t cq_db;
   logic srq_db_valid, srq_set_valid, srq_set_ready, srq_limit_valid, srq_limit_ready, srq_clr, cq_idle;
@@ -179,7 +184,8 @@ module rnic_core
       .cmd_ring_base_o(cmd_ring_base), .cmd_cpl_base_o(cmd_cpl_base), .cmd_log_size_o(cmd_log_size), .cmd_restart_o(cmd_restart),
       .cmd_producer_we_o(cmd_producer_we), .cmd_producer_o(cmd_producer_new), .cmd_producer_i(cmd_producer),
       .cmd_consumer_i(cmd_consumer), .cmd_status_i(cmd_status),
-      .eq_db_valid_o(eq_db_valid), .eq_db_o(eq_db), .cq_db_valid_o(cq_db_valid), .cq_db_o(cq_db),
+      .eq_db_valid_o(eq_db_valid), .eq_db_o(eq_db),
+      .diag_valid_o(diag_valid), .diag_o(diag), .diag_done_i(|diag_done), .diag_data_i(diag_done[0] ? diag_data[0] : diag_data[1]), .cq_db_valid_o(cq_db_valid), .cq_db_o(cq_db),
       .srq_db_valid_o(srq_db_valid), .srq_db_o(srq_db),
       .db_hot_idx_o(hot_idx[RdrHost]), .db_hot_i(hot[RdrHost]),
       .sq_kick_valid_o(sq_kick_valid), .sq_kick_idx_o(sq_kick_idx), .rq_kick_valid_o(rq_kick_valid), .rq_kick_idx_o(rq_kick_idx),
@@ -271,6 +277,7 @@ module rnic_core
       .qp_err_valid_o(qp_err_valid[0]), .qp_err_o(qp_err[0]),
       .sq_drained_valid_o(sq_drained_valid), .sq_drained_idx_o(sq_drained_idx), .sq_drained_epoch_o(sq_drained_epoch),
       .drain_req_i(drain_req), .drain_ack_o(drain_ack_send),
+      .diag_valid_i(diag_valid && diag_to_send), .diag_i(diag), .diag_done_o(diag_done[0]), .diag_data_o(diag_data[0]),
       .cnt_o(cnt_send)
   );
 
@@ -302,6 +309,7 @@ module rnic_core
       .eqe_valid_o(eqe_valid[2]), .eqe_ready_i(eqe_ready[2]), .eqe_o(eqe[2]),
       .qp_err_valid_o(qp_err_valid[1]), .qp_err_o(qp_err[1]),
       .drain_req_i(drain_req), .drain_ack_o(drain_ack_recv),
+      .diag_valid_i(diag_valid && !diag_to_send), .diag_i(diag), .diag_done_o(diag_done[1]), .diag_data_o(diag_data[1]),
       .cnt_o(cnt_recv)
   );
 

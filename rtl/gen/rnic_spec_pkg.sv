@@ -746,6 +746,74 @@ package rnic_spec_pkg;
     return {x.rsvd_0, x.rsvd_1, x.rsvd_2, x.rsvd_3} == '0;
   endfunction
 
+  // A queue pair as requester and responder see it now, in eight words that are read one by one (DIAG block). Bytes 0 to 47 are the requester's. What stands behind byte 7 is meaningful while `live` is set; the responder's from byte 48 on while `recv_live` is.
+  typedef struct packed {
+    logic [31:0]   msg_done;  // 60.0: bytes of the message in progress
+    logic [15:0]   rq_next;  // 58.0: receive WQE in use or to be used next; of a shared receive queue the slot in use
+    logic [15:0]   rq_prod;  // 56.0: receive WQEs that doorbells told of
+    logic [1:0]    rsvd_9;  // 55.6
+    logic [5:0]    rd_waiting;  // 55.0: READs and atomics of the peer without their response
+    logic [23:0]   msn;  // 52.0: messages completed
+    logic [1:0]    rsvd_8;  // 51.6
+    logic          ack_waiting;  // 51.5: an ACK or NAK waits for the READ responses before it
+    logic          in_write;  // 51.4: in the middle of a WRITE
+    logic          in_send;  // 51.3: in the middle of a SEND
+    logic          nak_sent;  // 51.2: a sequence or RNR NAK was sent and what it asks for has not come
+    logic          recv_halted;  // 51.1: a request was refused: nothing more until the next life
+    logic          recv_live;  // 51.0: the responder has begun this life
+    logic [23:0]   epsn;  // 48.0: PSN that the responder expects
+    logic [27:0]   rsvd_7;  // 44.4
+    logic [35:0]   late;  // 40.0: ticks of 1.024 us since the timer's end, two's complement: negative while it runs
+    logic [2:0]    rsvd_6;  // 39.5
+    logic [4:0]    timeout;  // 39.0
+    logic [23:0]   rd_psn;  // 36.0: PSN of the response that the oldest READ or atomic waits for
+    logic [7:0]    max_rd_atomic;  // 35.0
+    logic [23:0]   top_psn;  // 32.0: first PSN that was never used
+    logic          rsvd_5;  // 31.7
+    logic [2:0]    rnr_retry;  // 31.4
+    logic          rsvd_4;  // 31.3
+    logic [2:0]    retry_cnt;  // 31.0
+    logic [23:0]   una_psn;  // 28.0: oldest PSN that the peer has not acknowledged
+    logic          rsvd_3;  // 27.7
+    logic [2:0]    rnr_tries;  // 27.4: RNR NAKs since the last progress
+    logic          rsvd_2;  // 27.3
+    logic [2:0]    retries;  // 27.0: since the last progress
+    logic [23:0]   next_psn;  // 24.0: PSN of the next packet
+    logic [31:0]   msg_len;  // 20.0: length of that message while snd_off is not 0
+    logic [31:0]   snd_off;  // 16.0: place of the next packet in its message
+    logic [15:0]   snd_wqe;  // 14.0: WQE of the next packet
+    logic [15:0]   sq_fresh;  // 12.0: first WQE that was never sent
+    logic [15:0]   sq_cons;  // 10.0: oldest WQE that has not completed
+    logic [15:0]   sq_prod;  // 8.0: WQEs that doorbells told of
+    logic [2:0]    rsvd_1;  // 7.5
+    logic [4:0]    rd_count;  // 7.0: READs and atomics in flight
+    logic [7:0]    records;  // 6.0: messages in flight
+    logic [3:0]    rsvd_0;  // 5.4
+    logic          rx_waiting;  // 5.3: data of READs or atomics is being written to host memory
+    logic          tx_waiting;  // 5.2: packets wait for their payload or for the wire
+    logic          wqe_pending;  // 5.1: WQE snd_wqe is being read from host memory
+    logic          wqe_here;  // 5.0: WQE snd_wqe is on chip
+    logic          stopped;  // 4.7: a command's barrier holds up all queue pairs
+    logic          records_full;  // 4.6: no further message may begin
+    logic          alone;  // 4.5: a message of more than 65536 PSNs is under way: no other beside it
+    logic          loc_fail;  // 4.4: the WQE that is next fails when it is the oldest
+    logic          rem_fail;  // 4.3: the oldest request fails as soon as nothing of it is under way
+    logic          timer_on;  // 4.2
+    logic          rnr_wait;  // 4.1: the timer is that of an RNR NAK
+    logic          resync;  // 4.0: sending goes back to una_psn with the next packet
+    logic          enabled;  // 3.7: the device is enabled, ready and not fatal
+    logic          halted;  // 3.6: a work request failed: nothing but flushing until the next life
+    logic          live;  // 3.5: the requester has begun this life: its PSNs are set
+    logic          valid;  // 3.4: there is a QP
+    logic          sq_draining;  // 3.3: SQD: work begun before is not complete
+    logic [2:0]    state;  // 3.0: QpState
+    logic [23:0]   qpn;  // 0.0: of the QP that holds the table index now
+  } qp_live_t;
+  localparam int unsigned QP_LIVE_BYTES = 64;
+  function automatic logic qp_live_rsvd_ok(qp_live_t x);
+    return {x.rsvd_0, x.rsvd_1, x.rsvd_2, x.rsvd_3, x.rsvd_4, x.rsvd_5, x.rsvd_6, x.rsvd_7, x.rsvd_8, x.rsvd_9} == '0;
+  endfunction
+
   // First basic block of a send WQE; SGEs (or inline data) from byte 32 on, continuing into the WQE's further blocks.
   typedef struct packed {
     logic [31:0]   sge1_lkey;  // 60.0
@@ -1688,8 +1756,16 @@ package rnic_spec_pkg;
   // event queues
   localparam logic [17:0] BLK_EQ_BASE = 18'h00400;
   localparam logic [31:0] BLK_EQ_TYPE = 32'h0001_0005;
-  localparam logic [31:0] BLK_EQ_NEXT = 32'h00000000;
+  localparam logic [31:0] BLK_EQ_NEXT = 32'h00000500;
   localparam logic [17:0] REG_EQ_DOORBELL = 18'h00408;  // wo, 64 bits: DbEq
+
+  // a look at a queue pair as requester and responder see it; answers also when the host's memory does not
+  localparam logic [17:0] BLK_DIAG_BASE = 18'h00500;
+  localparam logic [31:0] BLK_DIAG_TYPE = 32'h0001_0006;
+  localparam logic [31:0] BLK_DIAG_NEXT = 32'h00000000;
+  localparam logic [17:0] REG_DIAG_SELECT = 18'h00508;  // rw: bits 23:0 QPN (its table index counts), bits 26:24 the word of a QpLive; writing it begins a look, unless one is under way
+  localparam logic [17:0] REG_DIAG_STATUS = 18'h0050c;  // ro: bit 0: a look is under way; bits 15:8: DMA reads without an answer, those of commands not counted
+  localparam logic [17:0] REG_DIAG_DATA = 18'h00510;  // ro, 64 bits: the word, when no look is under way
 
   // ---- RNR NAK timer codes
   function automatic logic [31:0] rnr_timer_ns(logic [4:0] code);

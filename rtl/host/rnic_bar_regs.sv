@@ -51,6 +51,12 @@ module rnic_bar_regs
     input  logic [2:0] cmd_status_i,
     output logic eq_db_valid_o,
     output db_eq_t eq_db_o,
+    // a look at a queue pair: asked until it is answered
+    output logic diag_valid_o,
+    output diag_t diag_o,
+    input  logic diag_done_i,
+    input  logic [63:0] diag_data_i,
+    input  logic [7:0] diag_reads_i,
     // windows
     output logic cnt_re_o,
     output logic [6:0] cnt_idx_o,
@@ -82,6 +88,7 @@ module rnic_bar_regs
     logic [31:0] value;
   } word_t;
   logic [31:0] status;
+  logic [63:0] diag_data_q;
   assign status = {29'd0, port_up_i, fatal_i, ready_i};
 
   function automatic word_t reg_read(addr_t a);
@@ -118,6 +125,12 @@ module rnic_bar_regs
       BLK_EQ_BASE: r.value = BLK_EQ_TYPE;
       BLK_EQ_BASE + addr_t'(4): r.value = BLK_EQ_NEXT;
       REG_EQ_DOORBELL, REG_EQ_DOORBELL + addr_t'(4): ;
+      BLK_DIAG_BASE: r.value = BLK_DIAG_TYPE;
+      BLK_DIAG_BASE + addr_t'(4): r.value = BLK_DIAG_NEXT;
+      REG_DIAG_SELECT: r.value = 32'(diag_o);
+      REG_DIAG_STATUS: r.value = {16'd0, diag_reads_i, 7'd0, diag_valid_o};
+      REG_DIAG_DATA: r.value = diag_data_q[31:0];
+      REG_DIAG_DATA + addr_t'(4): r.value = diag_data_q[63:32];
       default: r.ok = 1'b0;
     endcase
     if (a >= REG_CAPS_LOG_QP && a <= REG_CAPS_NUM_XRCD) r = '{ok: 1'b1, value: caps[5'((a - REG_CAPS_LOG_QP) >> 2)]};
@@ -177,7 +190,7 @@ module rnic_bar_regs
   // verilator lint_on UNUSEDSIGNAL
   function automatic logic writable(addr_t a, logic both);
     unique case (a)
-      REG_CTRL_ENABLE, REG_CTRL_FORCE_FATAL, REG_CTRL_MPS, REG_CTRL_MRRS, REG_CTRL_CPL_TIMEOUT, REG_CMD_LOG_SIZE, REG_CMD_PRODUCER,
+      REG_CTRL_ENABLE, REG_CTRL_FORCE_FATAL, REG_CTRL_MPS, REG_CTRL_MRRS, REG_CTRL_CPL_TIMEOUT, REG_CMD_LOG_SIZE, REG_CMD_PRODUCER, REG_DIAG_SELECT,
       REG_CMD_RING_BASE, REG_CMD_RING_BASE + addr_t'(4), REG_CMD_CPL_BASE, REG_CMD_CPL_BASE + addr_t'(4): return 1'b1;
       REG_EQ_DOORBELL, REG_EQ_DOORBELL + addr_t'(4): return both;
       default: return 1'b0;
@@ -214,7 +227,18 @@ module rnic_bar_regs
     w = half(wdata_i, REG_CMD_LOG_SIZE);
     cmd_restart_o <= hit(we_i, waddr_i, REG_CMD_LOG_SIZE) && w >= 32'd1 && w <= 32'd12;
     if (hit(we_i, waddr_i, REG_CMD_LOG_SIZE) && w >= 32'd1 && w <= 32'd12) cmd_log_size_o <= w[3:0];
+    if (diag_done_i) diag_data_q <= diag_data_i;
+    w = half(wdata_i, REG_DIAG_SELECT);
+    if (diag_done_i) begin
+      diag_valid_o <= 1'b0;
+    end else if (hit(we_i, waddr_i, REG_DIAG_SELECT) && !diag_valid_o) begin
+      diag_valid_o <= 1'b1;
+      diag_o       <= diag_t'(w[26:0]);
+    end
     if (rst_i) begin
+      diag_valid_o      <= 1'b0;
+      diag_o            <= '0;
+      diag_data_q       <= '0;
       cycles_q          <= '0;
       enable_o          <= 1'b0;
       mps_o             <= 11'd256;

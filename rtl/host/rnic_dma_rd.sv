@@ -44,6 +44,7 @@ module rnic_dma_rd
     output logic cnt_timeout_o,
     output logic cnt_malformed_o,
     output logic cnt_unexpected_o,
+    output logic [7:0] open_o,               // requests of clients that are not patient without all of their data, 255 at most
     output logic [12:0] bytes_o              // link bytes of reads and completions in this cycle
 );
   localparam int unsigned B = DataW / 8;
@@ -78,6 +79,7 @@ module rnic_dma_rd
   logic [$clog2(PatientWait)-1:0] waited_q;
   assign eager_fire    = |(rd_req_ready_o & rd_req_valid_i & ~Patient);
   assign eager_end     = rd_rsp_ctl_o.last && |(rd_rsp_valid_o & rd_rsp_ready_i & ~Patient);
+  assign open_o        = (32'(open_q) > 255) ? '1 : 8'(open_q);
   assign busy          = open_q != '0 || quiet_q != '1 || |(rd_req_valid_i & ~Patient);
   assign patient_waits = |(rd_req_valid_i & Patient);
 `ifdef RNIC_CUT_DMA_RD_PATIENT

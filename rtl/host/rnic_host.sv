@@ -44,6 +44,7 @@ module rnic_host
     output logic [63:0] cmd_ring_base_o, output logic [63:0] cmd_cpl_base_o, output logic [3:0] cmd_log_size_o, output logic cmd_restart_o,
     output logic cmd_producer_we_o, output logic [15:0] cmd_producer_o, input logic [15:0] cmd_producer_i, input logic [15:0] cmd_consumer_i, input logic [2:0] cmd_status_i,
     output logic eq_db_valid_o, output db_eq_t eq_db_o,
+    output logic diag_valid_o, output diag_t diag_o, input logic diag_done_i, input logic [63:0] diag_data_i,
     output logic cq_db_valid_o, output cq_db_t cq_db_o,
     output logic srq_db_valid_o, output srq_db_t srq_db_o,
     // doorbells of send and receive queues: checked against the hot word; running producer indices read by the engines
@@ -83,6 +84,7 @@ module rnic_host
       .mps_o(mps), .mrrs_o(mrrs), .cpl_timeout_o(cpl_timeout), .cycles_o,
       .cmd_ring_base_o, .cmd_cpl_base_o, .cmd_log_size_o, .cmd_restart_o, .cmd_producer_we_o, .cmd_producer_o,
       .cmd_producer_i, .cmd_consumer_i, .cmd_status_i, .eq_db_valid_o, .eq_db_o,
+      .diag_valid_o, .diag_o, .diag_done_i, .diag_data_i, .diag_reads_i(rd_open),
       .cnt_re_o(cnt_bar_re), .cnt_idx_o(cnt_bar_idx), .cnt_data_i(cnt_bar), .tbl_we_o(tbl_we), .tbl_raddr_o(tbl_raddr), .tbl_rdata_i(tbl_rdata),
       .pba_i(pba), .db_valid_o(db_valid), .db_whole_o(db_whole)
   );
@@ -98,6 +100,7 @@ module rnic_host
 
   // ---------------------------------------------------------------- DMA and interrupts
   logic [3:0] wr_pending;
+  logic [7:0] rd_open;
   logic wr_sent, rd_valid, rd_ready, wq_want, wq_valid, wq_ready, wq_last, mx_valid;
   rq_hdr_t rd_hdr, wq_hdr;
   logic [DataW-1:0] wq_data, mx_data;
@@ -108,7 +111,7 @@ module rnic_host
   rnic_dma_rd #(.DataW(DataW), .Tags(DmaTags), .NumRd(NumRd), .Patient(PatientRd)) u_rd (
       .clk_i, .rst_i, .mrrs_i(mrrs), .timeout_i(cpl_timeout),
       .rd_req_valid_i, .rd_req_ready_o, .rd_req_i, .rd_rsp_valid_o, .rd_rsp_ready_i, .rd_rsp_data_o, .rd_rsp_ctl_o,
-      .wr_pending_i(wr_pending), .wr_sent_i(wr_sent), .rq_valid_o(rd_valid), .rq_ready_i(rd_ready), .rq_hdr_o(rd_hdr),
+      .open_o(rd_open), .wr_pending_i(wr_pending), .wr_sent_i(wr_sent), .rq_valid_o(rd_valid), .rq_ready_i(rd_ready), .rq_hdr_o(rd_hdr),
       .rc_valid_i, .rc_ready_o, .rc_hdr_i, .rc_data_i, .rc_last_i,
       .cnt_abort_o(c_abort), .cnt_poison_o(c_poison), .cnt_timeout_o(c_timeout), .cnt_malformed_o(c_malformed),
       .cnt_unexpected_o(c_unexpected), .bytes_o(rd_bytes)

@@ -70,6 +70,8 @@ module rnic_recv
     output logic qp_err_valid_o, output qp_err_t qp_err_o,
     // barrier: ack rises when nothing that began before the request is under way any more, and falls with it
     input  logic drain_req_i, output logic drain_ack_o,
+    // a look at a queue pair (rnic_responder)
+    input  logic diag_valid_i, input diag_t diag_i, output logic diag_done_o, output logic [63:0] diag_data_o,
     output cnt_t cnt_o
 );
   localparam int unsigned PtrW = (MaxRd > 1) ? $clog2(MaxRd) : 1;
@@ -110,7 +112,7 @@ module rnic_recv
   );
 
   rnic_responder #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride), .PtrW(PtrW)) u_responder (
-      .clk_i, .rst_i, .enable_i, .drain_i(drain_req_i), .idle_o(resp_idle), .port_cfg_i,
+      .clk_i, .rst_i, .enable_i, .drain_i(drain_req_i), .idle_o(resp_idle), .diag_valid_i, .diag_i, .diag_done_o, .diag_data_o, .port_cfg_i,
       .qp_evt_valid_i, .qp_evt_i, .rq_kick_idx_i, .hot_idx_o(hot_idx_o[0]), .hot_i(hot_i[0]),
       .cold_req_valid_o(cold_req_valid_o[0]), .cold_req_ready_i(cold_req_ready_i[0]), .cold_req_idx_o(cold_req_idx_o[0]),
       .cold_rsp_valid_i(cold_rsp_valid_i[0]), .cold_rsp_i,

@@ -12,6 +12,7 @@
 // cannot be read stays (its link is unknown): the QP fails with QP_FATAL. In ERR a WQE that was taken is flushed, then LAST_WQE_REACHED
 // tells that no further completion comes. A QP that leaves for RESET or is destroyed flushes it, too, before the barrier is answered: its slot
 // would be lost otherwise; whoever polls removes that completion with the others of the old life.
+// A look (diag_*) reads what a visit reads, changes nothing and counts as rest.
 module rnic_responder
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -26,6 +27,13 @@ module rnic_responder
     input  logic         enable_i,
     input  logic         drain_i,
     output logic         idle_o,
+    // a look at a QP: valid until done, which comes with the word
+    input  logic         diag_valid_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input  diag_t        diag_i,             // (of two words the low bit tells)
+    // verilator lint_on UNUSEDSIGNAL
+    output logic         diag_done_o,
+    output logic [63:0]  diag_data_o,
     input  port_cfg_t    port_cfg_i,
     // control section
     input  logic         qp_evt_valid_i,
@@ -163,7 +171,8 @@ module rnic_responder
   // ---------------------------------------------------------------- work: packets and visits take turns
   logic visit_q;               // what is under way is a visit
   logic left_q;                // of a QP that left a shared receive queue
-  logic pick_valid, pick, last_packet_q, begin_packet, begin_visit, begin_left, again, left_valid;
+  logic pick_valid, pick, last_packet_q, begin_packet, begin_visit, begin_left, begin_diag, again, left_valid;
+  logic diag_q;                // what is under way is a look
   logic [QpIdxW-1:0] pick_idx, visit_idx, left_idx;
   qp_idx_t idx_q;
   // verilator lint_off UNUSEDSIGNAL
@@ -172,8 +181,9 @@ module rnic_responder
   // verilator lint_on UNUSEDSIGNAL
   // Visits that the barrier waits for go first.
   assign begin_left      = state_q == StIdle && left_valid;
-  assign begin_visit     = state_q == StIdle && enable_i && !drain_i && pick_valid && !begin_left && (!rx_desc_valid_i || last_packet_q);
-  assign begin_packet    = state_q == StIdle && !drain_i && rx_desc_valid_i && !begin_visit && !begin_left;
+  assign begin_diag      = state_q == StIdle && diag_valid_i && !diag_done_o && !begin_left;
+  assign begin_visit     = state_q == StIdle && enable_i && !drain_i && pick_valid && !begin_left && !begin_diag && (!rx_desc_valid_i || last_packet_q);
+  assign begin_packet    = state_q == StIdle && !drain_i && rx_desc_valid_i && !begin_visit && !begin_left && !begin_diag;
   assign rx_desc_ready_o = begin_packet;
   assign pick            = begin_visit;
   assign visit_idx       = idx_q[QpIdxW-1:0];
@@ -202,7 +212,7 @@ module rnic_responder
     if (rst_i) left_cnt_q <= '0;
   end
   logic pay_busy, pay_end;
-  assign idle_o = state_q == StIdle && out_idle && !pay_busy && left_cnt_q == '0;
+  assign idle_o = (state_q == StIdle || diag_q) && out_idle && !pay_busy && left_cnt_q == '0;
 
   // ---------------------------------------------------------------- sections and what belongs to them
   logic sec_we;
@@ -609,11 +619,11 @@ module rnic_responder
   // A visit asks only when it has something to do: most doorbells are for queues that need no flush.
   assign cold_req_valid_o = !cold_asked_q && (state_q == StCold || (!visit_q && (state_q == StLoad || state_q == StLook)));
   logic worth;
-  assign worth = !visit_q || (left_q ? sec_raw.in_send && ended : hot_i.state == QP_STATE_ERR || (sec_raw.def_valid && sec_raw.epoch == hot_i.epoch));
+  assign worth = !diag_q && (!visit_q || (left_q ? sec_raw.in_send && ended : hot_i.state == QP_STATE_ERR || (sec_raw.def_valid && sec_raw.epoch == hot_i.epoch)));
   always_comb begin
     state_d = state_q;
     case (state_q)
-      StIdle:   if (begin_packet || begin_visit || begin_left) state_d = stay ? StCheck : StLoad;
+      StIdle:   if (begin_packet || begin_visit || begin_left || begin_diag) state_d = stay ? StCheck : StLoad;
       StLoad:   state_d = StLook;
       StLook:   state_d = worth ? StCold : StIdle;
       StCold:   if (cold_here_q) state_d = visit_q ? StCommit : StCheck;
@@ -629,12 +639,32 @@ module rnic_responder
     endcase
   end
 
+  // What a look shows: straight from the look-ups, since no context is asked for.
+  // verilator lint_off UNUSEDSIGNAL
+  qp_live_t shown;             // (the requester has the other words)
+  // verilator lint_on UNUSEDSIGNAL
+  always_comb begin
+    shown             = '0;
+    shown.epsn        = sec_raw.epsn;
+    shown.recv_live   = sec_raw.epoch == hot_i.epoch;
+    shown.recv_halted = sec_raw.halted || (rd_epoch_i == sec_raw.epoch && rd_halted_i);
+    shown.nak_sent    = sec_raw.nak_sent;
+    shown.in_send     = sec_raw.in_send;
+    shown.in_write    = sec_raw.in_write;
+    shown.ack_waiting = sec_raw.def_valid;
+    shown.msn         = sec_raw.msn;
+    shown.rd_waiting  = 6'((PtrW + 1)'(sec_raw.rd_push - ((rd_epoch_i == sec_raw.epoch) ? rd_pop_i : '0)));
+    shown.rq_prod     = (rq_prod_i.epoch == hot_i.epoch) ? rq_prod_i.val : '0;
+    shown.rq_next     = sec_raw.head;
+    shown.msg_done    = sec_raw.done;
+  end
+
   always_ff @(posedge clk_i) begin
-    if (begin_packet || begin_visit || begin_left) begin
-      idx_q         <= begin_left ? qp_idx_t'(left_idx) : begin_visit ? qp_idx_t'(pick_idx) : qpn_idx(rx_desc_i.dest_qpn, QpIdxW);
-      visit_q       <= begin_visit || begin_left;
+    if (begin_packet || begin_visit || begin_left || begin_diag) begin
+      idx_q         <= begin_left ? qp_idx_t'(left_idx) : begin_diag ? qpn_idx(diag_i.qpn, QpIdxW) : begin_visit ? qp_idx_t'(pick_idx) : qpn_idx(rx_desc_i.dest_qpn, QpIdxW);
+      visit_q       <= !begin_packet;
       left_q        <= begin_left;
-      last_packet_q <= begin_packet;
+      if (!begin_diag) last_packet_q <= begin_packet;
     end
     if (begin_packet) begin
       d_q      <= rx_desc_i;
@@ -675,8 +705,17 @@ module rnic_responder
       if (cold_req_valid_o && cold_req_ready_i) cold_asked_q <= 1'b1;
       if (cold_rsp_valid_i) cold_here_q <= 1'b1;
     end
-    state_q <= state_d;
+    state_q     <= state_d;
+    diag_q      <= begin_diag || (diag_q && state_d != StIdle);
+    diag_done_o <= state_q == StLook && diag_q;
+`ifdef RNIC_CUT_DIAG_RECV
+    diag_data_o <= '0;
+`else
+    diag_data_o <= diag_i.word[0] ? shown[511:448] : shown[447:384];
+`endif
     if (rst_i) begin
+      diag_q        <= 1'b0;
+      diag_done_o   <= 1'b0;
       state_q       <= StIdle;
       last_packet_q <= 1'b0;
     end
@@ -687,6 +726,7 @@ module rnic_responder
       if (rd_push_o) a_slot_free : assert (!rd_used[PtrW]);
       if (inv_done_i) a_invalidation_expected : assert (inv_q);
       if (cold_rsp_valid_i) a_context_expected : assert (cold_asked_q && !cold_here_q);
+      if (diag_q) a_look_changes_nothing : assert (!commit && !at_commit && !cold_req_valid_o);
       if (commit) a_no_two_messages : assert (!(n.in_send && n.in_write));
     end
   end

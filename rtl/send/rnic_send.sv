@@ -53,6 +53,8 @@ module rnic_send
     output logic sq_drained_valid_o, output qp_idx_t sq_drained_idx_o, output epoch_t sq_drained_epoch_o,
     // barrier: ack rises when nothing that began before the request is under way any more, and falls with it
     input  logic drain_req_i, output logic drain_ack_o,
+    // a look at a queue pair (rnic_send_ctl)
+    input  logic diag_valid_i, input diag_t diag_i, output logic diag_done_o, output logic [63:0] diag_data_o,
     output cnt_t cnt_o
 );
   localparam int unsigned InlineB = (DataW / 8 < 32) ? DataW / 8 : 32;
@@ -63,7 +65,7 @@ module rnic_send
   // ---------------------------------------------------------------- units at work on the visit
   logic resp_start, resp_done, resp_stall, resp_upd, resp_kill, resp_rec_rd, resp_push, resp_discard, resp_notify, resp_value;
   sq_sec_t resp_sec, retire_sec, pkt_sec;
-  look_req_t resp_look, pkt_look, look;
+  look_req_t resp_look, pkt_look, diag_look, look;
   fetch_req_t resp_fetch, pkt_fetch, fetch;
   look_res_t look_res;
   line_rd_t resp_line, pkt_line, walk_line, line_rd;
@@ -131,13 +133,14 @@ module rnic_send
   epoch_t job_err_epoch;
   wqe_idx_t job_err_wqe;
   dma_err_e job_err_code;
-  rnic_send_ctl #(.QpIdxW(QpIdxW), .ClkPeriodPs(ClkPeriodPs)) u_ctl (
+  rnic_send_ctl #(.QpIdxW(QpIdxW), .ClkPeriodPs(ClkPeriodPs), .InflightCap(InflightCap)) u_ctl (
       .clk_i, .rst_i, .enable_i, .qp_evt_valid_i, .qp_evt_idx_i(qp_evt_i.idx), .sq_kick_valid_i, .sq_kick_idx_i,
       .notify_valid_i(notify_valid), .notify_ready_o(notify_ready), .notify_idx_i(notify_idx),
       .ready_valid_i(ready_valid), .ready_idx_i(ready_idx), .ready_pop_o(ready_pop),
       .err_valid_i(job_err), .err_pop_o(job_err_pop), .err_idx_i(job_err_idx), .err_epoch_i(job_err_epoch), .err_wqe_i(job_err_wqe), .err_code_i(job_err_code),
       .desc_valid_i(rx_desc_valid_i), .desc_ready_o(rx_desc_ready_o), .desc_qpn_i(rx_desc_i.dest_qpn),
-      .place_room_i(place_room), .jobs_room_i(jobs_room), .jobs_busy_qp_i(jobs_busy_qp),
+      .place_room_i(place_room), .jobs_room_i(jobs_room), .jobs_busy_qp_i(jobs_busy_qp), .place_busy_qp_i(place_busy_qp),
+      .diag_valid_i, .diag_i, .diag_done_o, .diag_data_o, .diag_look_o(diag_look), .diag_look_i(look_res),
       .hot_idx_o, .hot_i, .sq_prod_i, .cold_req_valid_o, .cold_req_ready_i, .cold_rsp_valid_i, .cold_rsp_i,
       .visit_o(visit), .hot_ok_o(hot_ok),
       .resp_start_o(resp_start), .resp_done_i(resp_done), .resp_stall_i(resp_stall), .resp_fetch_i(resp_fetch.valid), .resp_here_i(resp_here),
@@ -152,7 +155,7 @@ module rnic_send
 
   // ---------------------------------------------------------------- what the units share; only one of them works at a time
   always_comb begin
-    look    = resp_look.valid ? resp_look : pkt_look;
+    look    = resp_look.valid ? resp_look : diag_look.valid ? diag_look : pkt_look;
     fetch   = resp_fetch.valid ? resp_fetch : pkt_fetch;
     walk    = resp_walk.start ? resp_walk : pkt_walk;
     line_rd = walk_line.valid ? walk_line : local_rd.valid ? local_rd : resp_line.valid ? resp_line : pkt_line;

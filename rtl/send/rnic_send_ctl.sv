@@ -4,6 +4,7 @@
 // Contract: one visit at a time. A response is started only when the place unit has room, a packet only when the job
 // queue has; nothing in a visit waits for either, or for the host: what cannot go on ends the visit, and the QP comes again. Order of
 // choice: responses and visits in turn, visits for control (doorbells, state changes, timers, completions) and for sending in turn.
+// A look (diag_*) is a visit that changes nothing, starts no unit and counts as rest: what it shows is what it would have been without it.
 // A section of another life is initialised, and its records are released, before anything else is done. At the commit life is
 // checked again: on a mismatch nothing is written.
 module rnic_send_ctl
@@ -12,7 +13,8 @@ module rnic_send_ctl
   import rnic_send_pkg::*;
 #(
     parameter int unsigned QpIdxW = 10,
-    parameter int unsigned ClkPeriodPs = 8000
+    parameter int unsigned ClkPeriodPs = 8000,
+    parameter int unsigned InflightCap = 32
 ) (
     input  logic         clk_i,
     input  logic         rst_i,
@@ -43,6 +45,16 @@ module rnic_send_ctl
     input  logic         place_room_i,
     input  logic         jobs_room_i,
     input  logic         jobs_busy_qp_i,
+    input  logic         place_busy_qp_i,
+    // a look at a QP: valid until done, which comes with the word
+    input  logic         diag_valid_i,
+    input  diag_t        diag_i,
+    output logic         diag_done_o,
+    output logic [63:0]  diag_data_o,
+    output look_req_t    diag_look_o,
+    // verilator lint_off UNUSEDSIGNAL
+    input  look_res_t    diag_look_i,        // (here, or on its way)
+    // verilator lint_on UNUSEDSIGNAL
     // context
     output qp_idx_t      hot_idx_o,          // also the index of the producer look-up
     input  qp_hot_t      hot_i,
@@ -90,6 +102,7 @@ module rnic_send_ctl
     C_RESP,     // units at work
     C_RETIRE,
     C_PKT,
+    C_DIAG,     // a look: the word is given
     C_COMMIT
   } state_e;
   state_e state_q, state_d;
@@ -105,6 +118,7 @@ module rnic_send_ctl
   sq_sec_t sec_q, sec_rd;
   qp_ctx_t ctx_q;
   logic again_ctl_q, again_snd_q, failed_q, resp_wait_q;
+  logic diag_q, diag_d;              // the visit is a look
   logic turn_resp_q, turn_snd_q;     // last choice: a response; a visit for sending
 
   // ---------------------------------------------------------------- time
@@ -265,6 +279,7 @@ module rnic_send_ctl
     list_free        = 1'b0;
     own_ctl          = 1'b0;
     own_snd          = 1'b0;
+    diag_d           = diag_q;
     case (state_q)
       C_INIT: begin
         sec_we = 1'b1;
@@ -272,8 +287,14 @@ module rnic_send_ctl
         if (idx_q == '1) state_d = C_IDLE;
       end
       C_IDLE:
-      if (may) begin
+      if (diag_valid_i) begin
         state_d = C_ADDR;
+        cause_d = CAUSE_RESP;    // which by itself changes nothing
+        diag_d  = 1'b1;
+        idx_d   = QpIdxW'(qpn_idx(diag_i.qpn, QpIdxW));
+      end else if (may) begin
+        state_d = C_ADDR;
+        diag_d  = 1'b0;
         if (go_resp) begin
           cause_d = CAUSE_RESP;
           idx_d   = QpIdxW'(qpn_idx(desc_qpn_i, QpIdxW));
@@ -301,6 +322,8 @@ module rnic_send_ctl
       C_PREP: begin
         if (!same_life) begin
           state_d = C_ADDR;      // the control section changed while it was read
+        end else if (diag_q) begin
+          state_d = C_DIAG;
         end else if (!epoch_ok) begin
 `ifdef RNIC_CUT_OLD_LIFE
           list_free = 1'b0;
@@ -336,6 +359,12 @@ module rnic_send_ctl
         end
       end
       C_PKT: if (pkt_done_i) state_d = C_COMMIT;
+      C_DIAG: begin
+        state_d = C_IDLE;
+`ifdef RNIC_CUT_DIAG_ASLEEP
+        own_ctl = 1'b1;
+`endif
+      end
       default: begin  // C_COMMIT
         // Also when the life ended meanwhile: which records are the QP's stands there, and the next visit gives them back.
 `ifdef RNIC_CUT_SEND_OLD_COMMIT
@@ -359,7 +388,57 @@ module rnic_send_ctl
   assign desc_ready_o   = resp_done_i && !resp_stall_i;
   assign qp_err_valid_o = state_q == C_COMMIT && failed_q && epoch_ok;
   assign qp_err_o       = '{idx: qp_idx_t'(idx_q), epoch: sec_q.epoch, to_sqe: ctx_q.hot.qp_type inside {QP_TYPE_UC, QP_TYPE_UD, QP_TYPE_GSI}};
-  assign idle_o         = state_q == C_IDLE;
+  assign idle_o         = state_q == C_IDLE || diag_q;
+
+  // ---------------------------------------------------------------- a look
+  qp_live_t live;
+  always_comb begin
+    diag_look_o  = '{valid: diag_q && state_q == C_PREP, resp: 1'b0, want: 1'b0, idx: qp_idx_t'(idx_q), epoch: sec_q.epoch, wqe: sec_q.snd_wqe};
+    live         = '0;
+    live.qpn           = make_qpn(hot_i.gen, qp_idx_t'(idx_q), QpIdxW);
+    live.state         = hot_i.state;
+    live.sq_draining   = hot_i.sq_draining;
+    live.valid         = hot_i.valid;
+    live.live          = sec_q.live && epoch_ok;
+    live.halted        = sec_q.halted;
+    live.enabled       = enable_i;
+    live.resync        = sec_q.resync;
+    live.rnr_wait      = sec_q.rnr_wait;
+    live.timer_on      = sec_q.timer_on;
+    live.rem_fail      = sec_q.rem_fail;
+    live.loc_fail      = sec_q.loc_fail;
+    live.alone         = sec_q.alone;
+    live.records_full  = sec_q.count >= 8'(InflightCap) || (sec_q.alone && sec_q.count != '0);
+    live.stopped       = stop_i;
+    live.wqe_here      = diag_look_i.hit;
+    live.wqe_pending   = diag_look_i.pend;
+    live.tx_waiting    = jobs_busy_qp_i;
+    live.rx_waiting    = place_busy_qp_i;
+    live.records       = sec_q.count;
+    live.rd_count      = sec_q.rd_cnt;
+    live.sq_prod       = visit_o.prod;
+    live.sq_cons       = sec_q.cons;
+    live.sq_fresh      = sec_q.fresh;
+    live.snd_wqe       = sec_q.snd_wqe;
+    live.snd_off       = sec_q.snd_off;
+    live.msg_len       = sec_q.msg_len;
+    live.next_psn      = sec_q.next_psn;
+    live.retries       = sec_q.retries;
+    live.una_psn       = sec_q.una_psn;
+    live.rnr_tries     = sec_q.rnr_tries;
+    live.top_psn       = sec_q.top_psn;
+    live.retry_cnt     = ctx_q.path.retry_cnt;
+    live.rnr_retry     = ctx_q.path.rnr_retry;
+    live.max_rd_atomic = ctx_q.path.max_rd_atomic;
+    live.rd_psn        = sec_q.rd_psn;
+    live.timeout       = ctx_q.path.timeout;
+    live.late          = late;
+    diag_done_o  = state_q == C_DIAG;
+    diag_data_o  = '0;
+`ifndef RNIC_CUT_DIAG_SEND
+    for (int unsigned w = 0; w < DIAG_SEND_WORDS; w++) if (diag_i.word == 3'(w)) diag_data_o = live[64*w+:64];
+`endif
+  end
 
   always_ff @(posedge clk_i) begin
     if (rst_i) begin
@@ -375,7 +454,7 @@ module rnic_send_ctl
       idx_q   <= idx_d;
       if (resp_here_i) resp_wait_q <= 1'b0;
       if (resp_fetch_i) resp_wait_q <= 1'b1;
-      if (state_q == C_IDLE && state_d == C_ADDR) begin
+      if (state_q == C_IDLE && state_d == C_ADDR && !diag_d) begin
         turn_resp_q <= cause_d == CAUSE_RESP;
         if (cause_d == CAUSE_SND || cause_d == CAUSE_CTL) turn_snd_q <= cause_d == CAUSE_SND;
       end
@@ -384,11 +463,12 @@ module rnic_send_ctl
       if (scan_q) scan_idx_q <= scan_idx_q + QpIdxW'(1);
     end
     cause_q <= cause_d;
+    diag_q  <= !rst_i && diag_d && state_d != C_IDLE;
     if (state_q == C_COLD && cold_rsp_valid_i) begin
       ctx_q <= cold_rsp_i;
       sec_q <= sec_rd;
     end
-    if (state_q == C_PREP && same_life) begin
+    if (state_q == C_PREP && same_life && !diag_q) begin
       if (!epoch_ok) begin
         sec_q <= sec_init(hot_i.epoch);
       end else if (!sec_q.live && sending_state) begin
@@ -428,6 +508,7 @@ module rnic_send_ctl
       if (retire_upd_i) a_retire_at_work : assert (state_q == C_RETIRE);
       if (pkt_upd_i) a_pkt_at_work : assert (state_q == C_PKT);
       if (resp_here_i) a_waited_for : assert (resp_wait_q);
+      if (diag_q) a_look_changes_nothing : assert (!sec_we && !resp_start_o && !retire_start_o && !pkt_start_o);
     end
   end
   // the live hot word stands in for the one that came with the control section.

@@ -9,6 +9,7 @@ pub mod e2e;
 pub mod features;
 pub mod flow;
 pub mod host_bench;
+pub mod looks;
 pub mod model;
 pub mod qp_bench;
 pub mod qp_pair;

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
 
+use crate::looks::Looks;
 use crate::wire_bench::RX_DESC;
 use crate::wire_bench::bits::{Bits, Layout};
 
@@ -442,6 +443,8 @@ pub struct RecvBench {
     pub bytes: usize,
     /// How the surroundings behave.
     pub manners: Manners,
+    /// Looks at QPs at random times, while the surroundings are busy.
+    pub looks: Looks,
     /// Random source of the bench and its tests.
     pub rng: Stream,
     /// Control table, by index.
@@ -554,6 +557,7 @@ impl RecvBench {
         // Inputs start at random, too; the others are set in each cycle.
         for port in [
             "drain_req_i",
+            "diag_valid_i",
             "srq_set_valid_i",
             "srq_limit_valid_i",
             "srq_clr_i",
@@ -591,6 +595,7 @@ impl RecvBench {
             dut,
             bytes: width / 8,
             manners: Manners::PROMPT,
+            looks: Looks::new(seed, 6, 2),
             rng,
             qps: vec![empty; n],
             prod: vec![(0, 0); n],
@@ -916,6 +921,7 @@ impl RecvBench {
         let now = self.dut.cycles();
         let m = self.manners;
         // ---- inputs
+        self.looks.drive(&mut self.dut, m.latency != 0, self.qps.len() as u64);
         let evt = self.events.pop_front();
         self.dut.set("qp_evt_valid_i", u64::from(evt.is_some()));
         if let Some((idx, epoch, state, new_life, left_srq)) = evt {
@@ -1082,6 +1088,8 @@ impl RecvBench {
         self.dut.clock();
 
         // ---- what happened in that cycle
+        let look = (self.dut.sampled("diag_done_o") == 1).then(|| self.dut.sampled("diag_data_o"));
+        self.looks.see(look);
         // The table looks at the low bits, whatever stands above them.
         let low = (1 << QP_IDX_W) - 1;
         self.hot_seen = std::array::from_fn(|i| (self.dut.sampled("hot_idx_o") >> (16 * i)) as u16 & low);

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
 
+use crate::looks::Looks;
+
 use crate::ctrl_bench::KeyOp;
 use crate::wire_bench::RX_DESC;
 use crate::wire_bench::bits::{Bits, Layout};
@@ -589,6 +591,8 @@ pub struct SendBench {
     pub bytes: usize,
     /// How the surroundings behave.
     pub manners: Manners,
+    /// Looks at QPs at random times, while the surroundings are busy.
+    pub looks: Looks,
     /// Random source of the bench and its tests.
     pub rng: Stream,
     /// Control table, by index.
@@ -728,6 +732,7 @@ impl SendBench {
             dut,
             bytes: width / 8,
             manners: Manners::PROMPT,
+            looks: Looks::new(seed, 0, 6),
             rng,
             qps: vec![qp; n],
             prod: vec![(0, 0); n],
@@ -1115,6 +1120,8 @@ impl SendBench {
     /// One cycle.
     pub fn cycle(&mut self) {
         let now = self.dut.cycles();
+        self.looks
+            .drive(&mut self.dut, self.manners.latency != 0, self.qps.len() as u64);
         // ---- control table, indices, events
         let hot = self.qps[self.next_hot].hot();
         self.dut.set_wide("hot_i", &hot.0);
@@ -1263,6 +1270,8 @@ impl SendBench {
         self.dut.eval();
 
         // ================ what is handed over in this cycle
+        let look = (self.dut.get("diag_done_o") == 1).then(|| self.dut.get("diag_data_o"));
+        self.looks.see(look);
         self.next_hot = self.dut.get("hot_idx_o") as usize;
         if cold_ready && self.dut.get("cold_req_valid_o") == 1 {
             let idx = self.dut.get("cold_req_idx_o") as usize;

@@ -59,7 +59,7 @@ fn the_blocks_describe_themselves() {
                 break;
             }
         }
-        assert_eq!(types, [1, 2, 3, 4, 5]);
+        assert_eq!(types, [1, 2, 3, 4, 5, 6]);
         assert_eq!(bench.read32(8).to_le_bytes(), *b"ORNC");
         assert_eq!(bench.read64(8), 0x0001_0000_434e_524f);
     }
@@ -233,7 +233,7 @@ fn a_read_that_is_no_access_is_unsupported() {
                 ..read(8, 2)
             },
             read(0x10, 1),
-            read(0x500, 2),
+            read(0x600, 2),
             read(0xffc, 1),
             read(COUNTERS + 8 * counter::COUNT as u64, 2),
             read(0x2000 + 16 * 5, 1),
@@ -286,7 +286,7 @@ fn a_write_that_is_no_access_changes_nothing_and_is_counted() {
             },
             write(8, 1, 7),         // read only
             write(0x20c, 1, 7),     // read only
-            write(0x500, 1, 7),     // nothing there
+            write(0x600, 1, 7),     // nothing there
             write(COUNTERS, 2, 7),  // read only
             write(0x3000, 1, 7),    // read only
             write(PAGES_END, 2, 7), // behind the last page
@@ -455,4 +455,39 @@ fn reads_of_the_bar_do_not_disturb_dma() {
             .all(|d| d.err == 0 && d.data == bench.at(d.addr, d.len))
     );
     assert_eq!(bench.answers.len(), 60);
+}
+
+#[test]
+fn a_look_at_a_queue_pair_is_asked_once_and_kept() {
+    const SELECT: u64 = 0x508;
+    const STATUS: u64 = 0x50c;
+    const DATA: u64 = 0x510;
+    for width in WIDTHS {
+        let mut bench = HostBench::new(width, 1);
+        assert_eq!((bench.read32(STATUS) & 1, bench.read64(DATA)), (0, 0));
+        bench.write32(SELECT, 0xff12_3456 & 0x07ff_ffff);
+        assert_eq!(bench.read32(STATUS) & 1, 1);
+        // Another one while it is under way is not taken.
+        bench.write32(SELECT, 0x0300_0001);
+        assert_eq!(bench.read32(SELECT), 0x0712_3456);
+        assert_eq!(
+            (bench.dut.get("diag_valid_o"), bench.dut.get("diag_o")),
+            (1, 0x0712_3456)
+        );
+        bench.dut.set("diag_done_i", 1);
+        bench.dut.set("diag_data_i", 0x0123_4567_89ab_cdef);
+        bench.run(1);
+        bench.dut.set("diag_done_i", 0);
+        bench.dut.set("diag_data_i", 0);
+        bench.run(1);
+        assert_eq!(bench.dut.get("diag_valid_o"), 0);
+        assert_eq!(
+            (bench.read32(STATUS) & 1, bench.read64(DATA)),
+            (0, 0x0123_4567_89ab_cdef)
+        );
+        assert_eq!(bench.read32(DATA + 4), 0x0123_4567);
+        bench.write32(SELECT, 0x0300_0001);
+        assert_eq!((bench.read32(SELECT), bench.read32(STATUS) & 1), (0x0300_0001, 1));
+        assert_eq!(bench.counter(counter::MMIO_UR), 0);
+    }
 }

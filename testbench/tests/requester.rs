@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use openrnic_driver::spec::QpLive;
 use openrnic_testbench::ctrl_bench::KeyOp;
 use openrnic_testbench::send_bench::{
     CAP, Effect, MEM_BASE, Manners, Message, POOL, PSN_MASK, Region, SendBench, Sge, Wqe, counter, op, remote_byte,
@@ -69,6 +70,55 @@ fn bench(width: usize) -> SendBench {
     let mut b = SendBench::new(width, 1);
     b.install(5, |_| ());
     b
+}
+
+/// Six words of a QP as the requester shows them.
+fn look(b: &mut SendBench, idx: u16) -> QpLive {
+    let mut live = QpLive::new();
+    for word in 0..6 {
+        let seen = b.looks.count();
+        b.looks.ask(b.qpn(idx), word);
+        b.until("a look", 500, |b| b.looks.count() > seen);
+        live.0[8 * word as usize..][..8].copy_from_slice(&b.looks.word.to_le_bytes());
+    }
+    live
+}
+
+#[test]
+fn a_look_shows_the_section_and_wakes_nothing() {
+    for width in WIDTHS {
+        let mut b = bench(width);
+        let w = wqe(&b, 5, wr::SEND, BUF, 300);
+        b.post(5, &w);
+        b.settle(&[5], 5000);
+        let sent = b.sent(5).len();
+        let psn = (b.qps[5].sq_psn + sent as u32) & PSN_MASK;
+        // Two work requests without a doorbell: a visit would send them.
+        b.put_wqe(5, &w);
+        b.put_wqe(5, &w);
+        for _ in 0..3 {
+            let l = look(&mut b, 5);
+            assert_eq!(
+                (l.qpn(), l.state(), l.valid(), l.live()),
+                (b.qpn(5), state::RTS, true, true)
+            );
+            assert_eq!((l.sq_prod(), l.sq_cons(), l.sq_fresh(), l.snd_wqe()), (3, 1, 1, 1));
+            assert_eq!((l.next_psn(), l.una_psn(), l.top_psn()), (psn, psn, psn));
+            assert_eq!((l.records(), l.rd_count(), l.timer_on()), (0, 0, false));
+            assert_eq!(
+                (l.retry_cnt(), l.rnr_retry(), l.max_rd_atomic(), l.timeout()),
+                (7, 7, 4, 0)
+            );
+            b.run(500);
+            assert_eq!(b.sent(5).len(), sent, "a look woke the QP");
+        }
+        // Of a QP that does not exist.
+        let l = look(&mut b, 9);
+        assert!(!l.valid() && !l.live());
+        b.kick(5);
+        b.settle(&[5], 5000);
+        assert_eq!(b.sent(5).len(), 3 * sent);
+    }
 }
 
 // ---------------------------------------------------------------------------------------------- messages

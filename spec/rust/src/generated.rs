@@ -1940,6 +1940,317 @@ impl QpInit {
 }
 
 byte_struct! {
+    /// A queue pair as requester and responder see it now, in eight words that are read one by one (DIAG block). Bytes 0 to 47 are the requester's. What stands behind byte 7 is meaningful while `live` is set; the responder's from byte 48 on while `recv_live` is.
+    ///
+    /// 64 bytes, little-endian in memory.
+    QpLive, 64, reserved = [0, 0, 0, 0, 0, 240, 0, 224, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 136, 0, 0, 0, 136, 0, 0, 0, 0, 0, 0, 0, 224, 0, 0, 0, 0, 240, 255, 255, 255, 0, 0, 0, 192, 0, 0, 0, 192, 0, 0, 0, 0, 0, 0, 0, 0],
+    fields = [qpn, state, sq_draining, valid, live, halted, enabled, resync, rnr_wait, timer_on, rem_fail, loc_fail, alone, records_full, stopped, wqe_here, wqe_pending, tx_waiting, rx_waiting, records, rd_count, sq_prod, sq_cons, sq_fresh, snd_wqe, snd_off, msg_len, next_psn, retries, rnr_tries, una_psn, retry_cnt, rnr_retry, top_psn, max_rd_atomic, rd_psn, timeout, late, epsn, recv_live, recv_halted, nak_sent, in_send, in_write, ack_waiting, msn, rd_waiting, rq_prod, rq_next, msg_done]
+}
+
+impl QpLive {
+    accessors! {
+        /// Of the QP that holds the table index now.
+        ///
+        /// 24 bits at byte 0.
+        qpn, set_qpn, with_qpn, u32, |b| bits::get_le(b, 0, 24) as u32, |b, v| bits::set_le(b, 0, 24, u64::from(v))
+    }
+    accessors! {
+        /// QpState.
+        ///
+        /// 3 bits at byte 3 bit 0.
+        state, set_state, with_state, u8, |b| bits::get_le(b, 24, 3) as u8, |b, v| bits::set_le(b, 24, 3, u64::from(v))
+    }
+    accessors! {
+        /// SQD: work begun before is not complete.
+        ///
+        /// 1 bit at byte 3 bit 3.
+        sq_draining, set_sq_draining, with_sq_draining, bool, |b| bits::get_le(b, 27, 1) != 0, |b, v| bits::set_le(b, 27, 1, u64::from(v))
+    }
+    accessors! {
+        /// There is a QP.
+        ///
+        /// 1 bit at byte 3 bit 4.
+        valid, set_valid, with_valid, bool, |b| bits::get_le(b, 28, 1) != 0, |b, v| bits::set_le(b, 28, 1, u64::from(v))
+    }
+    accessors! {
+        /// The requester has begun this life: its PSNs are set.
+        ///
+        /// 1 bit at byte 3 bit 5.
+        live, set_live, with_live, bool, |b| bits::get_le(b, 29, 1) != 0, |b, v| bits::set_le(b, 29, 1, u64::from(v))
+    }
+    accessors! {
+        /// A work request failed: nothing but flushing until the next life.
+        ///
+        /// 1 bit at byte 3 bit 6.
+        halted, set_halted, with_halted, bool, |b| bits::get_le(b, 30, 1) != 0, |b, v| bits::set_le(b, 30, 1, u64::from(v))
+    }
+    accessors! {
+        /// The device is enabled, ready and not fatal.
+        ///
+        /// 1 bit at byte 3 bit 7.
+        enabled, set_enabled, with_enabled, bool, |b| bits::get_le(b, 31, 1) != 0, |b, v| bits::set_le(b, 31, 1, u64::from(v))
+    }
+    accessors! {
+        /// Sending goes back to una_psn with the next packet.
+        ///
+        /// 1 bit at byte 4 bit 0.
+        resync, set_resync, with_resync, bool, |b| bits::get_le(b, 32, 1) != 0, |b, v| bits::set_le(b, 32, 1, u64::from(v))
+    }
+    accessors! {
+        /// The timer is that of an RNR NAK.
+        ///
+        /// 1 bit at byte 4 bit 1.
+        rnr_wait, set_rnr_wait, with_rnr_wait, bool, |b| bits::get_le(b, 33, 1) != 0, |b, v| bits::set_le(b, 33, 1, u64::from(v))
+    }
+    accessors! {
+        /// `timer_on`.
+        ///
+        /// 1 bit at byte 4 bit 2.
+        timer_on, set_timer_on, with_timer_on, bool, |b| bits::get_le(b, 34, 1) != 0, |b, v| bits::set_le(b, 34, 1, u64::from(v))
+    }
+    accessors! {
+        /// The oldest request fails as soon as nothing of it is under way.
+        ///
+        /// 1 bit at byte 4 bit 3.
+        rem_fail, set_rem_fail, with_rem_fail, bool, |b| bits::get_le(b, 35, 1) != 0, |b, v| bits::set_le(b, 35, 1, u64::from(v))
+    }
+    accessors! {
+        /// The WQE that is next fails when it is the oldest.
+        ///
+        /// 1 bit at byte 4 bit 4.
+        loc_fail, set_loc_fail, with_loc_fail, bool, |b| bits::get_le(b, 36, 1) != 0, |b, v| bits::set_le(b, 36, 1, u64::from(v))
+    }
+    accessors! {
+        /// A message of more than 65536 PSNs is under way: no other beside it.
+        ///
+        /// 1 bit at byte 4 bit 5.
+        alone, set_alone, with_alone, bool, |b| bits::get_le(b, 37, 1) != 0, |b, v| bits::set_le(b, 37, 1, u64::from(v))
+    }
+    accessors! {
+        /// No further message may begin.
+        ///
+        /// 1 bit at byte 4 bit 6.
+        records_full, set_records_full, with_records_full, bool, |b| bits::get_le(b, 38, 1) != 0, |b, v| bits::set_le(b, 38, 1, u64::from(v))
+    }
+    accessors! {
+        /// A command's barrier holds up all queue pairs.
+        ///
+        /// 1 bit at byte 4 bit 7.
+        stopped, set_stopped, with_stopped, bool, |b| bits::get_le(b, 39, 1) != 0, |b, v| bits::set_le(b, 39, 1, u64::from(v))
+    }
+    accessors! {
+        /// WQE snd_wqe is on chip.
+        ///
+        /// 1 bit at byte 5 bit 0.
+        wqe_here, set_wqe_here, with_wqe_here, bool, |b| bits::get_le(b, 40, 1) != 0, |b, v| bits::set_le(b, 40, 1, u64::from(v))
+    }
+    accessors! {
+        /// WQE snd_wqe is being read from host memory.
+        ///
+        /// 1 bit at byte 5 bit 1.
+        wqe_pending, set_wqe_pending, with_wqe_pending, bool, |b| bits::get_le(b, 41, 1) != 0, |b, v| bits::set_le(b, 41, 1, u64::from(v))
+    }
+    accessors! {
+        /// Packets wait for their payload or for the wire.
+        ///
+        /// 1 bit at byte 5 bit 2.
+        tx_waiting, set_tx_waiting, with_tx_waiting, bool, |b| bits::get_le(b, 42, 1) != 0, |b, v| bits::set_le(b, 42, 1, u64::from(v))
+    }
+    accessors! {
+        /// Data of READs or atomics is being written to host memory.
+        ///
+        /// 1 bit at byte 5 bit 3.
+        rx_waiting, set_rx_waiting, with_rx_waiting, bool, |b| bits::get_le(b, 43, 1) != 0, |b, v| bits::set_le(b, 43, 1, u64::from(v))
+    }
+    accessors! {
+        /// Messages in flight.
+        ///
+        /// 8 bits at byte 6.
+        records, set_records, with_records, u8, |b| b[6], |b, v| b[6] = v
+    }
+    accessors! {
+        /// READs and atomics in flight.
+        ///
+        /// 5 bits at byte 7 bit 0.
+        rd_count, set_rd_count, with_rd_count, u8, |b| bits::get_le(b, 56, 5) as u8, |b, v| bits::set_le(b, 56, 5, u64::from(v))
+    }
+    accessors! {
+        /// WQEs that doorbells told of.
+        ///
+        /// 16 bits at byte 8.
+        sq_prod, set_sq_prod, with_sq_prod, u16, |b| u16::from_le_bytes([b[8], b[9]]), |b, v| b[8..10].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// Oldest WQE that has not completed.
+        ///
+        /// 16 bits at byte 10.
+        sq_cons, set_sq_cons, with_sq_cons, u16, |b| u16::from_le_bytes([b[10], b[11]]), |b, v| b[10..12].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// First WQE that was never sent.
+        ///
+        /// 16 bits at byte 12.
+        sq_fresh, set_sq_fresh, with_sq_fresh, u16, |b| u16::from_le_bytes([b[12], b[13]]), |b, v| b[12..14].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// WQE of the next packet.
+        ///
+        /// 16 bits at byte 14.
+        snd_wqe, set_snd_wqe, with_snd_wqe, u16, |b| u16::from_le_bytes([b[14], b[15]]), |b, v| b[14..16].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// Place of the next packet in its message.
+        ///
+        /// 32 bits at byte 16.
+        snd_off, set_snd_off, with_snd_off, u32, |b| u32::from_le_bytes([b[16], b[17], b[18], b[19]]), |b, v| b[16..20].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// Length of that message while snd_off is not 0.
+        ///
+        /// 32 bits at byte 20.
+        msg_len, set_msg_len, with_msg_len, u32, |b| u32::from_le_bytes([b[20], b[21], b[22], b[23]]), |b, v| b[20..24].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// PSN of the next packet.
+        ///
+        /// 24 bits at byte 24.
+        next_psn, set_next_psn, with_next_psn, u32, |b| bits::get_le(b, 192, 24) as u32, |b, v| bits::set_le(b, 192, 24, u64::from(v))
+    }
+    accessors! {
+        /// Since the last progress.
+        ///
+        /// 3 bits at byte 27 bit 0.
+        retries, set_retries, with_retries, u8, |b| bits::get_le(b, 216, 3) as u8, |b, v| bits::set_le(b, 216, 3, u64::from(v))
+    }
+    accessors! {
+        /// RNR NAKs since the last progress.
+        ///
+        /// 3 bits at byte 27 bit 4.
+        rnr_tries, set_rnr_tries, with_rnr_tries, u8, |b| bits::get_le(b, 220, 3) as u8, |b, v| bits::set_le(b, 220, 3, u64::from(v))
+    }
+    accessors! {
+        /// Oldest PSN that the peer has not acknowledged.
+        ///
+        /// 24 bits at byte 28.
+        una_psn, set_una_psn, with_una_psn, u32, |b| bits::get_le(b, 224, 24) as u32, |b, v| bits::set_le(b, 224, 24, u64::from(v))
+    }
+    accessors! {
+        /// `retry_cnt`.
+        ///
+        /// 3 bits at byte 31 bit 0.
+        retry_cnt, set_retry_cnt, with_retry_cnt, u8, |b| bits::get_le(b, 248, 3) as u8, |b, v| bits::set_le(b, 248, 3, u64::from(v))
+    }
+    accessors! {
+        /// `rnr_retry`.
+        ///
+        /// 3 bits at byte 31 bit 4.
+        rnr_retry, set_rnr_retry, with_rnr_retry, u8, |b| bits::get_le(b, 252, 3) as u8, |b, v| bits::set_le(b, 252, 3, u64::from(v))
+    }
+    accessors! {
+        /// First PSN that was never used.
+        ///
+        /// 24 bits at byte 32.
+        top_psn, set_top_psn, with_top_psn, u32, |b| bits::get_le(b, 256, 24) as u32, |b, v| bits::set_le(b, 256, 24, u64::from(v))
+    }
+    accessors! {
+        /// `max_rd_atomic`.
+        ///
+        /// 8 bits at byte 35.
+        max_rd_atomic, set_max_rd_atomic, with_max_rd_atomic, u8, |b| b[35], |b, v| b[35] = v
+    }
+    accessors! {
+        /// PSN of the response that the oldest READ or atomic waits for.
+        ///
+        /// 24 bits at byte 36.
+        rd_psn, set_rd_psn, with_rd_psn, u32, |b| bits::get_le(b, 288, 24) as u32, |b, v| bits::set_le(b, 288, 24, u64::from(v))
+    }
+    accessors! {
+        /// `timeout`.
+        ///
+        /// 5 bits at byte 39 bit 0.
+        timeout, set_timeout, with_timeout, u8, |b| bits::get_le(b, 312, 5) as u8, |b, v| bits::set_le(b, 312, 5, u64::from(v))
+    }
+    accessors! {
+        /// Ticks of 1.024 us since the timer's end, two's complement: negative while it runs.
+        ///
+        /// 36 bits at byte 40 bit 0.
+        late, set_late, with_late, u64, |b| bits::get_le(b, 320, 36), |b, v| bits::set_le(b, 320, 36, v)
+    }
+    accessors! {
+        /// PSN that the responder expects.
+        ///
+        /// 24 bits at byte 48.
+        epsn, set_epsn, with_epsn, u32, |b| bits::get_le(b, 384, 24) as u32, |b, v| bits::set_le(b, 384, 24, u64::from(v))
+    }
+    accessors! {
+        /// The responder has begun this life.
+        ///
+        /// 1 bit at byte 51 bit 0.
+        recv_live, set_recv_live, with_recv_live, bool, |b| bits::get_le(b, 408, 1) != 0, |b, v| bits::set_le(b, 408, 1, u64::from(v))
+    }
+    accessors! {
+        /// A request was refused: nothing more until the next life.
+        ///
+        /// 1 bit at byte 51 bit 1.
+        recv_halted, set_recv_halted, with_recv_halted, bool, |b| bits::get_le(b, 409, 1) != 0, |b, v| bits::set_le(b, 409, 1, u64::from(v))
+    }
+    accessors! {
+        /// A sequence or RNR NAK was sent and what it asks for has not come.
+        ///
+        /// 1 bit at byte 51 bit 2.
+        nak_sent, set_nak_sent, with_nak_sent, bool, |b| bits::get_le(b, 410, 1) != 0, |b, v| bits::set_le(b, 410, 1, u64::from(v))
+    }
+    accessors! {
+        /// In the middle of a SEND.
+        ///
+        /// 1 bit at byte 51 bit 3.
+        in_send, set_in_send, with_in_send, bool, |b| bits::get_le(b, 411, 1) != 0, |b, v| bits::set_le(b, 411, 1, u64::from(v))
+    }
+    accessors! {
+        /// In the middle of a WRITE.
+        ///
+        /// 1 bit at byte 51 bit 4.
+        in_write, set_in_write, with_in_write, bool, |b| bits::get_le(b, 412, 1) != 0, |b, v| bits::set_le(b, 412, 1, u64::from(v))
+    }
+    accessors! {
+        /// An ACK or NAK waits for the READ responses before it.
+        ///
+        /// 1 bit at byte 51 bit 5.
+        ack_waiting, set_ack_waiting, with_ack_waiting, bool, |b| bits::get_le(b, 413, 1) != 0, |b, v| bits::set_le(b, 413, 1, u64::from(v))
+    }
+    accessors! {
+        /// Messages completed.
+        ///
+        /// 24 bits at byte 52.
+        msn, set_msn, with_msn, u32, |b| bits::get_le(b, 416, 24) as u32, |b, v| bits::set_le(b, 416, 24, u64::from(v))
+    }
+    accessors! {
+        /// READs and atomics of the peer without their response.
+        ///
+        /// 6 bits at byte 55 bit 0.
+        rd_waiting, set_rd_waiting, with_rd_waiting, u8, |b| bits::get_le(b, 440, 6) as u8, |b, v| bits::set_le(b, 440, 6, u64::from(v))
+    }
+    accessors! {
+        /// Receive WQEs that doorbells told of.
+        ///
+        /// 16 bits at byte 56.
+        rq_prod, set_rq_prod, with_rq_prod, u16, |b| u16::from_le_bytes([b[56], b[57]]), |b, v| b[56..58].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// Receive WQE in use or to be used next; of a shared receive queue the slot in use.
+        ///
+        /// 16 bits at byte 58.
+        rq_next, set_rq_next, with_rq_next, u16, |b| u16::from_le_bytes([b[58], b[59]]), |b, v| b[58..60].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// Bytes of the message in progress.
+        ///
+        /// 32 bits at byte 60.
+        msg_done, set_msg_done, with_msg_done, u32, |b| u32::from_le_bytes([b[60], b[61], b[62], b[63]]), |b, v| b[60..64].copy_from_slice(&v.to_le_bytes())
+    }
+}
+
+byte_struct! {
     /// First basic block of a send WQE; SGEs (or inline data) from byte 32 on, continuing into the WQE's further blocks.
     ///
     /// 64 bytes, little-endian in memory.
@@ -4332,6 +4643,18 @@ pub mod regs {
     ///
     /// 64 bits, wo.
     pub const EQ_DOORBELL: u32 = 0x408;
+    /// Bits 23:0 QPN (its table index counts), bits 26:24 the word of a QpLive; writing it begins a look, unless one is under way.
+    ///
+    /// 32 bits, rw.
+    pub const DIAG_SELECT: u32 = 0x508;
+    /// Bit 0: a look is under way; bits 15:8: DMA reads without an answer, those of commands not counted.
+    ///
+    /// 32 bits, ro.
+    pub const DIAG_STATUS: u32 = 0x50c;
+    /// The word, when no look is under way.
+    ///
+    /// 64 bits, ro.
+    pub const DIAG_DATA: u32 = 0x510;
 }
 
 /// The blocks of BAR0, in the order in which they name each other.
@@ -4382,8 +4705,13 @@ pub static BLOCKS: &[Block] = &[
         Register { name: "CONSUMER", offset: 0x320, width: 32, access: RegAccess::ReadOnly, doc: "number of commands completed, modulo 65536" },
         Register { name: "RING_STATUS", offset: 0x324, width: 32, access: RegAccess::ReadOnly, doc: "bit 0 running, bit 1 a doorbell was refused, bit 2 ring could not be read" },
     ] },
-    Block { name: "EQ", base: 0x400, block_type: 5, version: 1, next: 0x0, doc: "event queues", regs: &[
+    Block { name: "EQ", base: 0x400, block_type: 5, version: 1, next: 0x500, doc: "event queues", regs: &[
         Register { name: "DOORBELL", offset: 0x408, width: 64, access: RegAccess::WriteOnly, doc: "DbEq" },
+    ] },
+    Block { name: "DIAG", base: 0x500, block_type: 6, version: 1, next: 0x0, doc: "a look at a queue pair as requester and responder see it; answers also when the host's memory does not", regs: &[
+        Register { name: "SELECT", offset: 0x508, width: 32, access: RegAccess::ReadWrite, doc: "bits 23:0 QPN (its table index counts), bits 26:24 the word of a QpLive; writing it begins a look, unless one is under way" },
+        Register { name: "STATUS", offset: 0x50c, width: 32, access: RegAccess::ReadOnly, doc: "bit 0: a look is under way; bits 15:8: DMA reads without an answer, those of commands not counted" },
+        Register { name: "DATA", offset: 0x510, width: 64, access: RegAccess::ReadOnly, doc: "the word, when no look is under way" },
     ] },
 ];
 
