@@ -3,6 +3,7 @@ rtl/gen/rnic_spec_pkg.sv
 rtl/gen/rnic_crc_pkg.sv
 rtl/pkg/rnic_pkg.sv
 rtl/pkg/rnic_send_pkg.sv
+rtl/link/rnic_link_pkg.sv
 rtl/lib/rnic_arb_rr.sv
 rtl/lib/rnic_fifo.sv
 rtl/lib/rnic_gearbox.sv
@@ -94,3 +95,9 @@ rtl/core/rnic_top_128.sv
 rtl/core/rnic_top_256.sv
 rtl/core/rnic_top_512.sv
 rtl/core/rnic_top_64.sv
+rtl/link/rnic_host_link.sv
+rtl/link/rnic_link_rx.sv
+rtl/link/rnic_link_tx.sv
+rtl/link/rnic_top_serial.sv
+rtl/link/rnic_uart_rx.sv
+rtl/link/rnic_uart_tx.sv

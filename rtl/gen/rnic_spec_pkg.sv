@@ -11,6 +11,12 @@
 package rnic_spec_pkg;
 
   // ---- constants
+  localparam logic [7:0] LINK_FLAG = 8'h7e;  // begins and ends a frame; one may do both
+  localparam logic [7:0] LINK_ESCAPE = 8'h7d;
+  localparam logic [7:0] LINK_ESCAPE_XOR = 8'h20;
+  localparam logic [31:0] LINK_MAGIC = 32'h314b4c52;  // 'RLK1' read as little-endian bytes: what a WELCOME begins with
+  localparam logic [31:0] LINK_MAX_PAYLOAD = 32'h00000110;  // bytes: a TLP header and 256 bytes
+  localparam logic [31:0] LINK_SLOTS = 32'h00000004;  // frames that the device keeps until they are acknowledged, and that it has room for
   localparam logic [31:0] DEV_MAGIC = 32'h434e524f;  // 'ORNC' read as little-endian bytes
   localparam logic [31:0] DEV_VERSION = 32'h00010000;  // major.minor.patch: 16.8.8 bits
   localparam logic [15:0] PCI_VENDOR_ID = 16'h1d0f;  // placeholder used by the root complex model; a board sets its own
@@ -372,6 +378,19 @@ package rnic_spec_pkg;
     COUNTER_ID_PCIE_WR_BYTES = 7'h43  // link bytes of DMA writes, 20 bytes a TLP included
   } counter_id_e;
   localparam int unsigned COUNTER_ID_COUNT = 68;
+
+  // What a frame of the host link carries. CONTROL and the TLP kinds are numbered, acknowledged and kept in order.
+  typedef enum logic [2:0] {
+    LINK_KIND_ACK = 3'h0,  // nothing but its head
+    LINK_KIND_HELLO = 3'h1,  // host: begins a session; the device forgets the one before and holds the core in reset
+    LINK_KIND_WELCOME = 3'h2,  // device: it has begun; payload: LinkWelcome
+    LINK_KIND_CONTROL = 3'h3,  // host: payload: LinkControl
+    LINK_KIND_CQ = 3'h4,  // host: completer request
+    LINK_KIND_RC = 3'h5,  // host: requester completion
+    LINK_KIND_CC = 3'h6,  // device: completer completion
+    LINK_KIND_RQ = 3'h7  // device: requester request
+  } link_kind_e;
+  localparam int unsigned LINK_KIND_COUNT = 8;
 
   // BTH opcode bits 7:5.
   typedef enum logic [2:0] {
@@ -978,6 +997,43 @@ package rnic_spec_pkg;
   localparam int unsigned DB_EQ_BYTES = 8;
   function automatic logic db_eq_rsvd_ok(db_eq_t x);
     return {x.rsvd_0, x.rsvd_1, x.rsvd_2} == '0;
+  endfunction
+
+  // Head of a frame on the host link.
+  typedef struct packed {
+    logic [7:0]    rsvd_1;  // 7.0
+    logic [7:0]    window;  // 6.0: frames from `ack` on that there is room for
+    logic [15:0]   payload_len;  // 4.0: bytes of payload, a multiple of 8
+    logic [7:0]    ack;  // 3.0: number of the frame awaited next: all before it have arrived
+    logic [7:0]    seq;  // 2.0: number of the frame, from 0 in each session; kinds that are not numbered: 0
+    logic [7:0]    session;  // 1.0: chosen by the host; frames of another one are ignored
+    logic [4:0]    rsvd_0;  // 0.3
+    logic [2:0]    kind;  // 0.0: LinkKind
+  } link_head_t;
+  localparam int unsigned LINK_HEAD_BYTES = 8;
+  function automatic logic link_head_rsvd_ok(link_head_t x);
+    return {x.rsvd_0, x.rsvd_1} == '0;
+  endfunction
+
+  // Payload of a WELCOME.
+  typedef struct packed {
+    logic [31:0]   clk_period_ps;  // 4.0: of the device's clock
+    logic [31:0]   magic;  // 0.0: LINK_MAGIC
+  } link_welcome_t;
+  localparam int unsigned LINK_WELCOME_BYTES = 8;
+  function automatic logic link_welcome_rsvd_ok(link_welcome_t x);
+    return 1'b1;
+  endfunction
+
+  // Payload of a CONTROL: what the config space of the function has for the core.
+  typedef struct packed {
+    logic [61:0]   rsvd_0;  // 0.2
+    logic          bus_master;  // 0.1
+    logic          run;  // 0.0: 0 holds the core in reset
+  } link_control_t;
+  localparam int unsigned LINK_CONTROL_BYTES = 8;
+  function automatic logic link_control_rsvd_ok(link_control_t x);
+    return {x.rsvd_0} == '0;
   endfunction
 
   // Host to device request: MRd or MWr into BAR0.

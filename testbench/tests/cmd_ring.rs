@@ -406,6 +406,11 @@ fn port_gids_and_pkeys_are_told_to_everybody() {
         let bits = |b: &CtrlBench, lsb, width| b.dut.get_bits("port_cfg_o", lsb, width);
         assert_eq!((bits(&b, MAC, 48), bits(&b, UP, 1)), (0, 0), "down after reset");
         assert_eq!(
+            bits(&b, MTU, 3),
+            5,
+            "and of the largest MTU: no transition is refused for a port that was not set"
+        );
+        assert_eq!(
             (bits(&b, PKEY, 64), bits(&b, PKEY + 64, 64)),
             (0xffff, 0),
             "the default P_Key alone"
@@ -628,6 +633,37 @@ fn what_is_referenced_cannot_be_destroyed() {
         b.ok(&Cmd::destroy_pd(pd));
         b.ok(&Cmd::destroy_eq(0));
         b.refused(&Cmd::destroy_pd(pd), BAD_HANDLE, 4);
+    }
+}
+
+#[test]
+fn no_reference_survives_a_reset() {
+    for width in WIDTHS {
+        let mut b = CtrlBench::new(width, seed());
+        b.make_eq(0, 4);
+        let objects = |b: &mut CtrlBench| (b.ok(&Cmd::create_pd()), b.ok(&Cmd::create_cq(4, 0, 0, BASE)));
+        let (pd, cq) = objects(&mut b);
+        refer(
+            &mut b,
+            Ref {
+                inc: true,
+                n: 3,
+                pd: pd as u16,
+                send_cq: cq as u16,
+                recv_cq: cq as u16,
+                srq: 0xffff,
+                in_xrcd: false,
+            },
+        );
+        b.refused(&Cmd::destroy_pd(pd), IN_USE, 0);
+        b.dut.reset(2);
+        b.until("tables to be clear", 2000, |b| b.dut.get("ready_o") == 1);
+        b.start_ring(4);
+        b.make_eq(0, 4);
+        assert_eq!(objects(&mut b), (pd, cq));
+        for cmd in [Cmd::destroy_cq(cq), Cmd::destroy_pd(pd)] {
+            b.ok(&cmd);
+        }
     }
 }
 
@@ -856,6 +892,7 @@ fn a_barrier_that_is_not_answered_ends_with_fatal() {
         assert!((1 << DRAIN_LOG..(1 << DRAIN_LOG) + 8).contains(&c.exec_cycles));
         assert_eq!((b.dut.get("fatal_o"), b.dut.get("fatal_reason_o")), (1, DRAIN_TIMEOUT));
         b.run(20);
+        assert_eq!(b.dut.get("drain_req_o"), 0, "nobody waits for it any more");
         assert_eq!(b.events_written(), [(DEVICE_FATAL, DRAIN_TIMEOUT as u32)]);
         assert_eq!(b.exec(&Cmd::create_pd()).status, FATAL);
     }

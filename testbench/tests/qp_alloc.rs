@@ -368,6 +368,7 @@ fn every_bad_parameter_of_create_is_named_by_its_offset() {
         (Command { send_cq: 6, ..good }, Status::BadHandle, 14),
         (Command { send_cq: 0x105, ..good }, Status::BadHandle, 14),
         (Command { recv_cq: 1, ..good }, Status::BadHandle, 16),
+        (Command { recv_cq: 0x1c8, ..good }, Status::BadHandle, 16),
         (Command { uar: 32, ..good }, Status::BadParam, 20),
         (
             Command {

@@ -179,6 +179,7 @@ fn draining_ends_with_an_event_and_holds_off_all_but_err_and_reset() {
     let mut p = Pair::new(6, 10);
     let q = p.create(3);
     p.bring(q[0], 3, State::Rts);
+    assert_eq!(p.bench.events, [0; 0], "none without a cause, also after the reset");
     let notify = Attrs {
         mask: attr::STATE | attr::EN_SQD_ASYNC_NOTIFY,
         en_sqd_async_notify: true,

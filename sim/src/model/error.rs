@@ -76,6 +76,12 @@ pub enum ModelError {
         /// How to look closer.
         hint: String,
     },
+    /// A device that is no model (a board behind a link) does not go on.
+    #[error("{message}")]
+    Device {
+        /// Why, and what to do.
+        message: String,
+    },
     /// A trace was asked of a model without tracing, or its file cannot be written.
     #[error("cannot write the trace {path}: {message}", path = path.display())]
     Trace {

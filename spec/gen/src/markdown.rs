@@ -60,7 +60,10 @@ fn list(names: &[String]) -> String {
 
 /// All pages by file name without its ending.
 pub fn pages(spec: &Spec) -> Vec<(&'static str, String)> {
-    let (tlp, host): (Vec<_>, Vec<_>) = spec.layouts.iter().partition(|l| l.file.ends_with("/tlp.toml"));
+    let (tlp, host): (Vec<_>, Vec<_>) = spec
+        .layouts
+        .iter()
+        .partition(|l| l.file.ends_with("/tlp.toml") || l.file.ends_with("/link.toml"));
     let (command, queue): (Vec<_>, Vec<_>) = host
         .into_iter()
         .partition(|l| l.name.starts_with("Cmd") || l.name.starts_with("Qp"));
@@ -78,8 +81,8 @@ pub fn pages(spec: &Spec) -> Vec<(&'static str, String)> {
         (
             "tlp",
             structures(
-                "TLP headers at the core's edge",
-                "Headers that stand beside the payload of a TLP. Bit 0 of byte 0 is bit 0 of the vector.",
+                "TLP headers at the core's edge, and the host link",
+                "Headers that stand beside the payload of a TLP (bit 0 of byte 0 is bit 0 of the vector), and the frames in which a board without PCIe sends them over a serial line.",
                 &tlp,
             ),
         ),

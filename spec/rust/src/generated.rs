@@ -4,6 +4,18 @@
 use crate::bits;
 use crate::tables::{Access as RegAccess, Block, Budget, Command, Comparison, OpKind, OpcodeInfo, PacketDir, PacketPos, PayloadRule, QpEdge, Register};
 
+/// Begins and ends a frame; one may do both.
+pub const LINK_FLAG: u8 = 0x7e;
+/// `LINK_ESCAPE`.
+pub const LINK_ESCAPE: u8 = 0x7d;
+/// `LINK_ESCAPE_XOR`.
+pub const LINK_ESCAPE_XOR: u8 = 0x20;
+/// 'RLK1' read as little-endian bytes: what a WELCOME begins with.
+pub const LINK_MAGIC: u32 = 0x314b4c52;
+/// Bytes: a TLP header and 256 bytes.
+pub const LINK_MAX_PAYLOAD: u32 = 0x110;
+/// Frames that the device keeps until they are acknowledged, and that it has room for.
+pub const LINK_SLOTS: u32 = 0x4;
 /// 'ORNC' read as little-endian bytes.
 pub const DEV_MAGIC: u32 = 0x434e524f;
 /// major.minor.patch: 16.8.8 bits.
@@ -652,6 +664,28 @@ code_enum! {
         PcieRdBytes = 0x42, "PCIE_RD_BYTES", "link bytes of DMA reads, 20 bytes a TLP included";
         /// Link bytes of DMA writes, 20 bytes a TLP included.
         PcieWrBytes = 0x43, "PCIE_WR_BYTES", "link bytes of DMA writes, 20 bytes a TLP included";
+    }
+}
+
+code_enum! {
+    /// What a frame of the host link carries. CONTROL and the TLP kinds are numbered, acknowledged and kept in order.
+    LinkKind {
+        /// Nothing but its head.
+        Ack = 0x0, "ACK", "nothing but its head";
+        /// Host: begins a session; the device forgets the one before and holds the core in reset.
+        Hello = 0x1, "HELLO", "host: begins a session; the device forgets the one before and holds the core in reset";
+        /// Device: it has begun; payload: LinkWelcome.
+        Welcome = 0x2, "WELCOME", "device: it has begun; payload: LinkWelcome";
+        /// Host: payload: LinkControl.
+        Control = 0x3, "CONTROL", "host: payload: LinkControl";
+        /// Host: completer request.
+        Cq = 0x4, "CQ", "host: completer request";
+        /// Host: requester completion.
+        Rc = 0x5, "RC", "host: requester completion";
+        /// Device: completer completion.
+        Cc = 0x6, "CC", "device: completer completion";
+        /// Device: requester request.
+        Rq = 0x7, "RQ", "device: requester request";
     }
 }
 
@@ -2741,6 +2775,99 @@ impl DbEq {
         ///
         /// 24 bits at byte 4.
         consumer, set_consumer, with_consumer, u32, |b| bits::get_le(b, 32, 24) as u32, |b, v| bits::set_le(b, 32, 24, u64::from(v))
+    }
+}
+
+byte_struct! {
+    /// Head of a frame on the host link.
+    ///
+    /// 8 bytes, little-endian in memory.
+    LinkHead, 8, reserved = [248, 0, 0, 0, 0, 0, 0, 255],
+    fields = [kind, session, seq, ack, payload_len, window]
+}
+
+impl LinkHead {
+    accessors! {
+        /// LinkKind.
+        ///
+        /// 3 bits at byte 0 bit 0.
+        kind, set_kind, with_kind, u8, |b| bits::get_le(b, 0, 3) as u8, |b, v| bits::set_le(b, 0, 3, u64::from(v))
+    }
+    accessors! {
+        /// Chosen by the host; frames of another one are ignored.
+        ///
+        /// 8 bits at byte 1.
+        session, set_session, with_session, u8, |b| b[1], |b, v| b[1] = v
+    }
+    accessors! {
+        /// Number of the frame, from 0 in each session; kinds that are not numbered: 0.
+        ///
+        /// 8 bits at byte 2.
+        seq, set_seq, with_seq, u8, |b| b[2], |b, v| b[2] = v
+    }
+    accessors! {
+        /// Number of the frame awaited next: all before it have arrived.
+        ///
+        /// 8 bits at byte 3.
+        ack, set_ack, with_ack, u8, |b| b[3], |b, v| b[3] = v
+    }
+    accessors! {
+        /// Bytes of payload, a multiple of 8.
+        ///
+        /// 16 bits at byte 4.
+        payload_len, set_payload_len, with_payload_len, u16, |b| u16::from_le_bytes([b[4], b[5]]), |b, v| b[4..6].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// Frames from `ack` on that there is room for.
+        ///
+        /// 8 bits at byte 6.
+        window, set_window, with_window, u8, |b| b[6], |b, v| b[6] = v
+    }
+}
+
+byte_struct! {
+    /// Payload of a WELCOME.
+    ///
+    /// 8 bytes, little-endian in memory.
+    LinkWelcome, 8, reserved = [0, 0, 0, 0, 0, 0, 0, 0],
+    fields = [magic, clk_period_ps]
+}
+
+impl LinkWelcome {
+    accessors! {
+        /// LINK_MAGIC.
+        ///
+        /// 32 bits at byte 0.
+        magic, set_magic, with_magic, u32, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]), |b, v| b[0..4].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// Of the device's clock.
+        ///
+        /// 32 bits at byte 4.
+        clk_period_ps, set_clk_period_ps, with_clk_period_ps, u32, |b| u32::from_le_bytes([b[4], b[5], b[6], b[7]]), |b, v| b[4..8].copy_from_slice(&v.to_le_bytes())
+    }
+}
+
+byte_struct! {
+    /// Payload of a CONTROL: what the config space of the function has for the core.
+    ///
+    /// 8 bytes, little-endian in memory.
+    LinkControl, 8, reserved = [252, 255, 255, 255, 255, 255, 255, 255],
+    fields = [run, bus_master]
+}
+
+impl LinkControl {
+    accessors! {
+        /// 0 holds the core in reset.
+        ///
+        /// 1 bit at byte 0 bit 0.
+        run, set_run, with_run, bool, |b| bits::get_le(b, 0, 1) != 0, |b, v| bits::set_le(b, 0, 1, u64::from(v))
+    }
+    accessors! {
+        /// `bus_master`.
+        ///
+        /// 1 bit at byte 0 bit 1.
+        bus_master, set_bus_master, with_bus_master, bool, |b| bits::get_le(b, 1, 1) != 0, |b, v| bits::set_le(b, 1, 1, u64::from(v))
     }
 }
 
