@@ -19,6 +19,7 @@ pub mod tty;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use openrnic_driver::OpenParams;
 use openrnic_sim::pcie::HostParams;
 use openrnic_sim::{NicBus, SimError, World, WorldParams};
 
@@ -30,6 +31,18 @@ pub use line::{Line, LineError};
 const RESET_TICKS: u64 = 8;
 /// Largest TLP payload that the root complex sends and lets the function send, in bytes.
 const MAX_PAYLOAD: u64 = openrnic_spec::LINK_MAX_PAYLOAD as u64 - 16;
+
+/// How a driver should open a device behind a line: reads that one completion answers, and the longest completion time-out that the
+/// device knows (2^23 clock cycles), since what it asks for comes slowly, and later still when bytes were lost.
+pub fn open_params() -> OpenParams {
+    OpenParams {
+        max_read_request: MAX_PAYLOAD as u32,
+        dma_timeout_cycles: Some(0x7f_ffff),
+        ready_cycles: 100_000,
+        command_cycles: 100_000,
+        ..OpenParams::default()
+    }
+}
 
 /// Begins a session on a line and gives its bus. Time on that bus (its "clock cycles") is counted in ticks of the line.
 ///

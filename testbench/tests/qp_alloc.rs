@@ -4,7 +4,7 @@
 
 use openrnic_testbench::model::gate::{Attrs, State, Type};
 use openrnic_testbench::model::qp::{Command, Op, Status, flag};
-use openrnic_testbench::qp_bench::Report;
+use openrnic_testbench::qp_bench::{Random, Report};
 use openrnic_testbench::qp_pair::{ATTR, LIST, Pair, create, legal};
 
 // ---------------------------------------------------------------- creation and numbers
@@ -288,6 +288,73 @@ fn numbers_and_epochs_survive_a_reset_and_lives_do_not() {
         to_sqe: false,
     }]);
     p.check("after a late report");
+}
+
+#[test]
+fn a_reset_in_the_middle_of_any_command_leaves_nothing_of_it_behind() {
+    for width in [64, 512] {
+        let mut p = Pair::wide(width, 6, 10);
+        p.bench.manners.read_latency = 9;
+        // A list and records that the host takes long to give; one cut for about each cycle of the longest of them.
+        let everything = |p: &mut Pair, q: &[u32]| {
+            for k in 0..20 {
+                let attrs = legal(Type::Rc, State::Init);
+                p.bench.host.write(ATTR + 64 * k, &attrs.to_bytes());
+            }
+            p.list(q);
+            let by_list = Command {
+                count: 20,
+                flags: flag::LIST | flag::RECORDS,
+                attr_addr: ATTR,
+                list_addr: LIST,
+                ..Command::new(Op::Modify)
+            };
+            let query = Command {
+                handle: q[7],
+                attr_addr: ATTR + 4096,
+                ..Command::new(Op::Query)
+            };
+            let list = Command {
+                count: 64,
+                list_addr: LIST + 4096,
+                ..Command::new(Op::List)
+            };
+            let one_for_all = Command {
+                flags: flag::LIST,
+                ..by_list
+            };
+            [by_list, query, list, one_for_all]
+        };
+        let mut rng = Random::new(7);
+        for round in 0..160 {
+            let q = p.create(20);
+            let commands = everything(&mut p, &q);
+            let under_way = commands[round % 4];
+            let cycles = rng.below(if round % 4 == 1 { 40 } else { 160 });
+            if round % 8 == 3 {
+                // What is read fails: the command has its error when the reset comes.
+                p.bench.host.break_at(LIST, 4);
+            }
+            p.bench.start(&under_way);
+            for _ in 0..cycles {
+                p.bench.cycle();
+            }
+            p.bench.host.mend();
+            p.bench.reset();
+            p.model.reset();
+            p.check(&format!("after a reset {cycles} cycles into {under_way:?}"));
+            // Everything works, on new numbers.
+            let q = p.create(20);
+            for cmd in everything(&mut p, &q) {
+                assert_eq!(
+                    p.run(&cmd).completion.status,
+                    Status::Ok,
+                    "{cmd:?}, {cycles} cycles into {under_way:?}"
+                );
+            }
+            p.destroy(&q);
+        }
+    }
 }
 
 // ---------------------------------------------------------------- parameters

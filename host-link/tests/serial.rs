@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A whole NIC behind a serial line, driven by the driver that drives every other: what it is, RDMA through it, a bad line, a pulled cable.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Board, Cable};
+use openrnic_driver::spec::{Mtu, QpState, WcStatus};
+use openrnic_driver::{AddressVector, BatchInit, Device, Psn, QpAttr, QueuePair, SendWr, attr};
+use openrnic_link::{LinkParams, open, open_params};
+use openrnic_sim::NicBus;
+use openrnic_sim::model::{BlockModel, Effort};
+use openrnic_testbench::e2e::{End, all_access};
+
+const DIV: u64 = 4;
+const TICK: u64 = 40;
+/// Four of the longest frames, in clock cycles of the board.
+const RETRY: u64 = 4 * 312 * 10 * DIV + 10_000;
+
+/// A board with its port looped back.
+fn board(seed: u64) -> Cable {
+    let dut = BlockModel::builder("rnic_top_serial")
+        .param("Div", DIV)
+        .param("RetryCycles", RETRY)
+        .effort(Effort::Full)
+        .build()
+        .unwrap();
+    let mut board = Board::new(dut, DIV, TICK, seed);
+    board.dut.set("port_up_i", 1);
+    board.dut.set("mac_tx_ready_i", 1);
+    let pairs = ["valid", "data", "keep", "last"].map(|n| {
+        (
+            board.dut.port(&format!("mac_tx_{n}_o")),
+            board.dut.port(&format!("mac_rx_{n}_i")),
+        )
+    });
+    board.pins = Box::new(move |dut| {
+        for (tx, rx) in pairs {
+            let value = dut.get_id(tx);
+            dut.set_id(rx, value);
+        }
+    });
+    Cable::new(board)
+}
+
+fn params() -> LinkParams {
+    LinkParams {
+        retry_ticks: RETRY.div_ceil(TICK),
+        tries: 8,
+        tick_ps: TICK * 8000,
+    }
+}
+
+fn attach(cable: &Cable) -> openrnic_driver::Result<Device<NicBus>> {
+    Device::open(open(Box::new(cable.clone()), params()).unwrap(), open_params())
+}
+
+/// Two QPs of one NIC, connected to each other.
+fn connected(end: &End) -> Vec<QueuePair<NicBus>> {
+    let init = QpAttr {
+        qp_state: QpState::Init,
+        ..QpAttr::default()
+    };
+    let batch = end
+        .pd
+        .install_qps(2, &end.qp_init(), &BatchInit::range(), &init, attr::INIT_MASK)
+        .unwrap();
+    let qps = batch.qps();
+    for (qp, peer) in [(&qps[0], &qps[1]), (&qps[1], &qps[0])] {
+        let rtr = QpAttr {
+            qp_state: QpState::Rtr,
+            av: AddressVector {
+                dgid: end.gid,
+                dmac: Some(end.mac),
+                ..AddressVector::default()
+            },
+            path_mtu: Mtu::Mtu1024,
+            dest_qpn: peer.qpn(),
+            rq_psn: Psn::new(0x7d7e),
+            max_dest_rd_atomic: 4,
+            ..QpAttr::default()
+        };
+        qp.modify(&rtr, attr::RTR_MASK).unwrap();
+        let rts = QpAttr {
+            qp_state: QpState::Rts,
+            sq_psn: Psn::new(0x7d7e),
+            // 268 ms: the host is slow here.
+            timeout: 16,
+            max_rd_atomic: 4,
+            ..QpAttr::default()
+        };
+        qp.modify(&rts, attr::RTS_MASK).unwrap();
+    }
+    qps
+}
+
+/// A WRITE from one QP of a NIC to the other, and a READ back.
+fn write_and_read(device: Device<NicBus>) {
+    const LEN: usize = 1500;
+    let end = End::set_up(device, 0).unwrap();
+    let qps = connected(&end);
+    let source = end.region(LEN, all_access(), |i| (i * 7) as u8).unwrap();
+    let target = end.region(LEN + 16, all_access(), |_| 0xee).unwrap();
+    let back = end.region(LEN, all_access(), |_| 0).unwrap();
+    let done = |what: &str| {
+        for _ in 0..2_000 {
+            if let Some(wc) = end.send_cq.poll(1).unwrap().pop() {
+                assert_eq!(wc.status, WcStatus::Success, "{what}");
+                return;
+            }
+            end.device.advance(200).unwrap();
+        }
+        panic!("{what}: no completion");
+    };
+    let there = target.iova().offset(8);
+    qps[0]
+        .post_send(&[SendWr::write(1, vec![source.sge(0, LEN as u32)], there, target.rkey())])
+        .unwrap();
+    done("the WRITE");
+    let all = target.read(0, LEN + 16).unwrap();
+    assert_eq!(
+        (&all[..8], &all[LEN + 8..]),
+        (&[0xee; 8][..], &[0xee; 8][..]),
+        "nothing beside it"
+    );
+    assert!(all[8..LEN + 8].iter().enumerate().all(|(i, b)| *b == (i * 7) as u8));
+    qps[0]
+        .post_send(&[SendWr::read(2, vec![back.sge(0, LEN as u32)], there, target.rkey())])
+        .unwrap();
+    done("the READ");
+    assert_eq!(back.read(0, LEN).unwrap(), all[8..LEN + 8]);
+}
+
+#[test]
+fn the_driver_finds_the_device_behind_the_line_and_moves_data_through_it() {
+    let cable = board(1);
+    let device = attach(&cable).unwrap();
+    let info = device.info().unwrap();
+    assert_eq!((info.caps.data_width, info.caps.log_qp), (64, 8));
+    assert_eq!(info.pci.max_payload, 256);
+    write_and_read(device);
+    assert_eq!(cable.passed().flipped, 0);
+}
+
+#[test]
+fn a_line_that_changes_bytes_costs_time_alone() {
+    let cable = board(2);
+    cable.faults(|f| f.flip = 0.0005);
+    write_and_read(attach(&cable).unwrap());
+    assert!(cable.passed().flipped > 5, "{:?}", cable.passed());
+}
+
+#[test]
+fn a_board_that_is_not_there_is_told_and_nothing_hangs() {
+    let cable = board(3);
+    cable.faults(|f| f.pulled = true);
+    let error = attach(&cable).err().unwrap().to_string();
+    assert!(error.contains("no answer from a board"), "{error}");
+    cable.faults(|f| f.pulled = false);
+    attach(&cable).unwrap().info().unwrap();
+}
+
+#[test]
+fn a_cable_pulled_in_the_middle_is_told_and_the_board_works_again_afterwards() {
+    let cable = board(4);
+    let device = attach(&cable).unwrap();
+    let end = End::set_up(device.clone(), 0).unwrap();
+    let qps = connected(&end);
+    let source = end.region(4096, all_access(), |i| i as u8).unwrap();
+    let target = end.region(4096, all_access(), |_| 0).unwrap();
+    qps[0]
+        .post_send(&[SendWr::write(
+            1,
+            vec![source.sge(0, 4096)],
+            target.iova(),
+            target.rkey(),
+        )])
+        .unwrap();
+    device.advance(600).unwrap();
+    cable.faults(|f| f.pulled = true);
+    let mut error = None;
+    for _ in 0..1000 {
+        error = device.advance(100).err();
+        if error.is_some() {
+            break;
+        }
+    }
+    // Nothing is under way towards the board perhaps: an access finds out.
+    let error = error.or_else(|| device.registers().err()).unwrap().to_string();
+    assert!(error.contains("is the cable still plugged"), "{error}");
+    assert!(device.alloc_pd().is_err(), "and it stays so");
+    cable.faults(|f| f.pulled = false);
+    write_and_read(attach(&cable).unwrap());
+}
