@@ -8,14 +8,13 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use common::{Board, Cable};
+use common::{Board, Cable, DIV};
 use openrnic_link::endpoint::{Endpoint, LinkError, LinkParams};
 use openrnic_link::line::Line;
 use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
 use openrnic_spec::LinkKind;
 
-const DIV: u64 = 4;
 const TICK: u64 = 20;
 /// A TLP: header and beats.
 type Tlp = ([u8; 16], Vec<[u8; 8]>);

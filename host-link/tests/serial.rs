@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Board, Cable};
+use common::{Board, Cable, DIV, RETRY};
 use openrnic_driver::spec::{Mtu, QpState, WcStatus};
 use openrnic_driver::{AddressVector, BatchInit, Device, Psn, QpAttr, QueuePair, SendWr, attr};
 use openrnic_link::{LinkParams, open, open_params};
@@ -12,10 +12,7 @@ use openrnic_sim::NicBus;
 use openrnic_sim::model::{BlockModel, Effort};
 use openrnic_testbench::e2e::{End, all_access};
 
-const DIV: u64 = 4;
 const TICK: u64 = 40;
-/// Four of the longest frames, in clock cycles of the board.
-const RETRY: u64 = 4 * 312 * 10 * DIV + 10_000;
 
 /// A board with its port looped back.
 fn board(seed: u64) -> Cable {

@@ -14,6 +14,9 @@ use openrnic_sim::model::DATA_WIDTHS;
 #[derive(Parser)]
 #[command(version, about)]
 struct Arguments {
+    /// Where the device is: `sim`, or `serial:PATH[@BAUD]` for a board behind a serial line (devinfo alone).
+    #[arg(long, global = true, default_value = "sim", value_parser = bus)]
+    bus: BusName,
     #[command(subcommand)]
     command: Command,
 }
@@ -83,15 +86,46 @@ enum Command {
         #[arg(long, env = "OPENRNIC_SEED", default_value_t = 1)]
         seed: u64,
     },
-    /// Bring up a simulated device and show what it is.
+    /// Bring up a device and show what it is.
     Devinfo {
-        /// Width of the data path in bits.
+        /// Width of the data path of a simulated device, in bits.
         #[arg(long, default_value = "64", value_parser = width)]
         data_width: usize,
         /// Also show all registers.
         #[arg(short, long)]
         verbose: bool,
     },
+}
+
+/// Bits a second of a serial line that names no rate.
+const BAUD: u32 = 1_000_000;
+
+/// Where a device is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum BusName {
+    Sim,
+    Serial { path: String, baud: u32 },
+}
+
+fn bus(text: &str) -> Result<BusName, String> {
+    if text == "sim" {
+        return Ok(BusName::Sim);
+    }
+    let Some(port) = text.strip_prefix("serial:").filter(|p| !p.is_empty()) else {
+        return Err("`sim` and `serial:PATH[@BAUD]` (serial:/dev/ttyUSB0) are possible".to_owned());
+    };
+    let (path, baud) = match port.rsplit_once('@') {
+        Some((path, baud)) => (
+            path,
+            baud.parse()
+                .map_err(|_| format!("{baud} is no number of bits a second"))?,
+        ),
+        None => (port, BAUD),
+    };
+    Ok(BusName::Serial {
+        path: path.to_owned(),
+        baud,
+    })
 }
 
 fn width(text: &str) -> Result<usize, String> {
@@ -102,7 +136,12 @@ fn width(text: &str) -> Result<usize, String> {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    let arguments = Arguments::parse();
+    if arguments.bus != BusName::Sim && !matches!(arguments.command, Command::Devinfo { .. }) {
+        eprintln!("error: scenarios and captures run on simulated devices: only devinfo takes --bus serial");
+        return ExitCode::from(2);
+    }
+    match arguments.command {
         Command::Run {
             scenario,
             pcap,
@@ -154,7 +193,7 @@ fn main() -> ExitCode {
                 }
             }
         }
-        Command::Devinfo { data_width, verbose } => match devinfo(data_width, verbose) {
+        Command::Devinfo { data_width, verbose } => match devinfo(&arguments.bus, data_width, verbose) {
             Ok(()) => ExitCode::SUCCESS,
             Err(e) => {
                 eprintln!("error: {e:#}");
@@ -306,17 +345,24 @@ fn explain(file: &Path, options: &RunOptions, failure: &Failure) {
     }
 }
 
-fn devinfo(data_width: usize, verbose: bool) -> anyhow::Result<()> {
-    let text = "name = \"devinfo\"\n[[nic]]\nname = \"a\"\n".to_owned();
-    let scenario = Scenario::parse(Path::new("devinfo"), text)?;
-    let options = openrnic::world::SimOptions {
-        seed: 1,
-        data_width,
-        pcap: None,
-        wave: None,
+fn devinfo(bus: &BusName, data_width: usize, verbose: bool) -> anyhow::Result<()> {
+    let device = match bus {
+        BusName::Sim => {
+            let text = "name = \"devinfo\"\n[[nic]]\nname = \"a\"\n".to_owned();
+            let scenario = Scenario::parse(Path::new("devinfo"), text)?;
+            let options = openrnic::world::SimOptions {
+                seed: 1,
+                data_width,
+                pcap: None,
+                wave: None,
+            };
+            let sim = openrnic::world::Sim::new(&scenario.doc, &options)?;
+            openrnic_driver::Device::open(sim.bus(0)?, openrnic_driver::OpenParams::default())?
+        }
+        BusName::Serial { path, baud } => {
+            openrnic_driver::Device::open(openrnic_link::open_tty(path, *baud)?, openrnic_link::open_params())?
+        }
     };
-    let sim = openrnic::world::Sim::new(&scenario.doc, &options)?;
-    let device = openrnic_driver::Device::open(sim.bus(0)?, openrnic_driver::OpenParams::default())?;
     let info = device.info()?;
     let pci = info.pci;
     println!(

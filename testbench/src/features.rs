@@ -84,6 +84,7 @@ pub fn package_dir(package: &str) -> anyhow::Result<PathBuf> {
         "openrnic-testbench" => "testbench",
         "openrnic-sim" => "sim",
         "openrnic-driver" => "host-driver",
+        "openrnic-link" => "host-link",
         "openrnic" => "openrnic",
         _ => anyhow::bail!("no package {package} has tests of RTL features"),
     };

@@ -10,6 +10,10 @@ use openrnic_link::{Line, LineError};
 use openrnic_sim::model::{BlockModel, PortId};
 use openrnic_sim::rng::Stream;
 
+/// Clock cycles a bit of the boards here.
+pub const DIV: u64 = 4;
+/// Clock cycles until the board sends again: four of the longest frames and some.
+pub const RETRY: u64 = 4 * 312 * 10 * DIV + 10_000;
 /// Clock period of the RTL in picoseconds.
 const CLK_PS: u64 = 8000;
 
