@@ -238,6 +238,8 @@ pub struct QpBench {
     pub shared: Vec<(bool, Option<u16>)>,
     /// SQ_DRAINED events: QPNs.
     pub events: Vec<u32>,
+    /// Reads of host memory that the block asked for.
+    pub reads: u64,
     /// Barriers carried out.
     pub barriers: u32,
     /// Counter pulses by counter.
@@ -292,6 +294,7 @@ impl QpBench {
             refs: Vec::new(),
             shared: Vec::new(),
             events: Vec::new(),
+            reads: 0,
             barriers: 0,
             pulses: vec![0; 128],
             patience: 1 << 20,
@@ -322,6 +325,17 @@ impl QpBench {
             self.dut.set(port, 0);
         }
         self.dut.reset(3);
+        for port in [
+            "qp_cpl_valid_o",
+            "rd_req_valid_o",
+            "wr_valid_o",
+            "qp_evt_valid_o",
+            "ref_valid_o",
+            "eqe_valid_o",
+            "drain_req_o",
+        ] {
+            assert_eq!(self.dut.get(port), 0, "{port}: nothing is handed over out of a reset");
+        }
         self.wait("the tables to be clear", 1 << 17, |b| b.dut.get("ready_o") == 1);
         self.changes.clear();
     }
@@ -450,6 +464,7 @@ impl QpBench {
 
     fn accept_read(&mut self, addr: u64, len: usize, now: u64) {
         assert!((1..=4096).contains(&len), "a read of {len} bytes");
+        self.reads += 1;
         let broken = self.host.is_broken(addr, len);
         let bytes = self.host.read(addr, len).unwrap_or(vec![0xa5; len]);
         let due = now + 1 + self.manners.read_latency;

@@ -408,6 +408,24 @@ fn references_are_taken_once_and_given_back_per_qp() {
 // ---------------------------------------------------------------- host memory that fails
 
 #[test]
+fn after_a_failed_read_the_rest_of_a_list_is_not_asked_for() {
+    let mut p = Pair::new(9, 15);
+    let q = p.create(500);
+    p.list(&q);
+    p.bench.host.break_at(LIST, 4);
+    let before = p.bench.reads;
+    let out = p.run(&Command {
+        count: 500,
+        flags: flag::LIST,
+        list_addr: LIST,
+        ..Command::new(Op::Destroy)
+    });
+    assert_eq!(out.completion.status, Status::DmaError);
+    // 64 numbers a read, two under way, and one that was on offer already.
+    assert!(p.bench.reads - before <= 3, "{} reads", p.bench.reads - before);
+}
+
+#[test]
 fn a_failed_read_changes_nothing() {
     for data_width in [64, 512] {
         let mut p = Pair::wide(data_width, 8, 16);
