@@ -331,6 +331,7 @@ impl QpBench {
             "wr_valid_o",
             "qp_evt_valid_o",
             "ref_valid_o",
+            "cold_rsp_valid_o",
             "eqe_valid_o",
             "drain_req_o",
         ] {
