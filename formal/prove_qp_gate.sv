@@ -43,7 +43,9 @@ module prove_qp_gate
     if (mask[4]) bad[4] = attr_i.pkey_index > 16'd7 || port_cfg_i.pkey[attr_i.pkey_index[2:0]][14:0] == 15'd0;
     if (mask[5]) bad[5] = attr_i.port != 8'd1;
     if (mask[7])
-      bad[7] = !attr_i.is_global || attr_i.sgid_index > 8'd15 || attr_i.av_port != 8'd1 || attr_i.av_port != (mask[5] ? attr_i.port : port_i);
+      bad[7] = !attr_i.is_global || attr_i.sgid_index > 8'd15 || attr_i.av_port != 8'd1 || attr_i.av_port != (mask[5] ? attr_i.port : port_i)
+          || (attr_i.dgid[79:0] == 80'd0 && attr_i.dgid[95:80] == 16'hffff
+              ? port_cfg_i.gid_v6[attr_i.sgid_index[3:0]] : port_cfg_i.gid_v4[attr_i.sgid_index[3:0]]);
     if (mask[8]) bad[8] = !(attr_i.path_mtu inside {[8'd1 : 8'd5]}) || attr_i.path_mtu > 8'(port_cfg_i.mtu);
     if (mask[9]) bad[9] = attr_i.timeout >= 8'd32;
     if (mask[10]) bad[10] = attr_i.retry_cnt >= 8'd8;

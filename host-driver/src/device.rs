@@ -621,7 +621,7 @@ impl<B: Bus> Device<B> {
         lock(&self.core)?.command(command.0, 1).map(drop)
     }
 
-    /// Sets an entry of the GID table; all zero clears it.
+    /// Sets an entry of the GID table: an IPv4-mapped GID for IPv4 on the wire, another for IPv6; all zero clears it.
     ///
     /// # Errors
     /// Those of commands.

@@ -133,6 +133,13 @@ impl Gid {
     }
 }
 
+impl Gid {
+    /// The address of an IPv4-mapped GID; nothing for another, which is an IPv6 address.
+    pub fn ipv4(self) -> Option<[u8; 4]> {
+        std::net::Ipv6Addr::from(self.0).to_ipv4_mapped().map(|ip| ip.octets())
+    }
+}
+
 impl fmt::Display for Gid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", std::net::Ipv6Addr::from(self.0))
@@ -163,5 +170,9 @@ mod tests {
     #[test]
     fn an_ipv4_gid_reads_as_one() {
         assert_eq!(Gid::from_ipv4([10, 0, 0, 1]).to_string(), "::ffff:10.0.0.1");
+        assert_eq!(Gid::from_ipv4([10, 0, 0, 1]).ipv4(), Some([10, 0, 0, 1]));
+        let mut other = Gid::from_ipv4([10, 0, 0, 1]);
+        other.0[9] = 1;
+        assert_eq!(other.ipv4(), None);
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! RoCEv2 frames for injection: good ones, and wrong in one way.
 
-use openrnic_spec::{Bth, ExtHeader, ROCE_UDP_PORT, opcode_info};
+use openrnic_driver::Gid;
+use openrnic_spec::{Bth, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ExtHeader, ROCE_UDP_PORT, opcode_info};
 
 /// What a frame shall be.
 #[derive(Debug, Clone)]
@@ -10,10 +11,10 @@ pub struct FrameSpec {
     pub dmac: [u8; 6],
     /// Source MAC address.
     pub smac: [u8; 6],
-    /// Source IPv4 address.
-    pub sip: [u8; 4],
-    /// Destination IPv4 address.
-    pub dip: [u8; 4],
+    /// Source address.
+    pub sip: Gid,
+    /// Destination address: when it is IPv4-mapped, the frame is IPv4, else IPv6.
+    pub dip: Gid,
     /// Destination UDP port.
     pub udp_port: u16,
     /// BTH opcode.
@@ -30,7 +31,7 @@ pub struct FrameSpec {
     pub payload: Vec<u8>,
     /// Flip a bit of the ICRC.
     pub bad_icrc: bool,
-    /// Flip a bit of the IPv4 header checksum.
+    /// Flip a bit of the IPv4 header checksum (IPv6 has none).
     pub bad_checksum: bool,
 }
 
@@ -39,8 +40,8 @@ impl Default for FrameSpec {
         Self {
             dmac: [0; 6],
             smac: [0; 6],
-            sip: [0; 4],
-            dip: [0; 4],
+            sip: Gid::from_ipv4([0; 4]),
+            dip: Gid::from_ipv4([0; 4]),
             udp_port: ROCE_UDP_PORT,
             opcode: 4,
             tver: 0,
@@ -55,7 +56,8 @@ impl Default for FrameSpec {
 }
 
 const ETHERNET: usize = 14;
-const IP: usize = 20;
+const IPV4: usize = 20;
+const IPV6: usize = 40;
 const UDP: usize = 8;
 
 /// The frame without check sequence.
@@ -65,25 +67,35 @@ pub fn build(spec: &FrameSpec) -> Vec<u8> {
     let pad = (4 - spec.payload.len() % 4) % 4;
     let transport = Bth::BYTES + extended + spec.payload.len() + pad + 4;
 
-    let mut f = Vec::with_capacity(ETHERNET + IP + UDP + transport);
+    let mut f = Vec::with_capacity(ETHERNET + IPV6 + UDP + transport);
     f.extend(spec.dmac);
     f.extend(spec.smac);
-    f.extend([0x08, 0x00]);
-
-    let mut ip = [0u8; IP];
-    ip[0] = 0x45;
-    ip[2..4].copy_from_slice(&((IP + UDP + transport) as u16).to_be_bytes());
-    ip[6] = 0x40;
-    ip[8] = 64;
-    ip[9] = 17;
-    ip[12..16].copy_from_slice(&spec.sip);
-    ip[16..20].copy_from_slice(&spec.dip);
-    let mut sum = checksum(&ip);
-    if spec.bad_checksum {
-        sum ^= 1;
+    if let Some(dip) = spec.dip.ipv4() {
+        f.extend(ETHERTYPE_IPV4.to_be_bytes());
+        let mut ip = [0u8; IPV4];
+        ip[0] = 0x45;
+        ip[2..4].copy_from_slice(&((IPV4 + UDP + transport) as u16).to_be_bytes());
+        ip[6] = 0x40;
+        ip[8] = 64;
+        ip[9] = 17;
+        // Of another address the last bytes.
+        let [.., a, b, c, d] = spec.sip.0;
+        ip[12..16].copy_from_slice(&[a, b, c, d]);
+        ip[16..20].copy_from_slice(&dip);
+        let mut sum = checksum(&ip);
+        if spec.bad_checksum {
+            sum ^= 1;
+        }
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        f.extend(ip);
+    } else {
+        f.extend(ETHERTYPE_IPV6.to_be_bytes());
+        f.extend([0x60, 0, 0, 0]);
+        f.extend(((UDP + transport) as u16).to_be_bytes());
+        f.extend([17, 64]);
+        f.extend(spec.sip.0);
+        f.extend(spec.dip.0);
     }
-    ip[10..12].copy_from_slice(&sum.to_be_bytes());
-    f.extend(ip);
 
     f.extend(0xc000u16.to_be_bytes());
     f.extend(spec.udp_port.to_be_bytes());
@@ -119,13 +131,19 @@ fn checksum(header: &[u8]) -> u16 {
     !((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// The invariant CRC of an IPv4 frame that lacks only it: fields that routers change count as ones.
+/// The invariant CRC of a frame that lacks only it: fields that routers change count as ones.
 fn icrc(frame: &[u8]) -> u32 {
     let mut hash = crc32fast::Hasher::new();
     hash.update(&[0xff; 8]);
     let mut covered = frame.get(ETHERNET..).unwrap_or(&[]).to_vec();
-    let masked = [1, 8, 10, 11, IP + 6, IP + 7, IP + UDP + 4];
-    for at in masked {
+    let (version, ip) = match covered.first().map(|b| b >> 4) {
+        Some(6) => (vec![1, 2, 3, 7], IPV6),
+        _ => (vec![1, 8, 10, 11], IPV4),
+    };
+    if let (IPV6, Some(byte)) = (ip, covered.first_mut()) {
+        *byte |= 0x0f;
+    }
+    for at in version.into_iter().chain([ip + 6, ip + 7, ip + UDP + 4]) {
         if let Some(byte) = covered.get_mut(at) {
             *byte = 0xff;
         }
@@ -144,11 +162,29 @@ mod tests {
             payload: vec![7; 5],
             ..FrameSpec::default()
         });
-        assert_eq!(f.len(), 14 + 20 + 8 + 12 + 8 + 4);
+        assert_eq!(f.len(), 14 + IPV4 + 8 + 12 + 8 + 4);
         assert_eq!(u16::from_be_bytes([f[16], f[17]]) as usize, f.len() - 14);
         assert_eq!(u16::from_be_bytes([f[38], f[39]]) as usize, f.len() - 34);
         assert_eq!(f[43] >> 4 & 3, 3, "pad count");
         assert_eq!(checksum(&f[14..34]), 0);
+    }
+
+    #[test]
+    fn to_an_ipv6_address_goes_an_ipv6_packet() {
+        let gid = |last| Gid(std::net::Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, last).octets());
+        let f = build(&FrameSpec {
+            sip: gid(1),
+            dip: gid(2),
+            payload: vec![7; 5],
+            ..FrameSpec::default()
+        });
+        let roce = openrnic_testbench::wire::Roce::parse(&f).unwrap();
+        assert!(roce.icrc_ok());
+        assert_eq!(roce.clone().finish().emit(), f, "lengths and pad are right");
+        let openrnic_testbench::wire::Ip::V6(ip) = roce.ip else {
+            panic!("{roce:?}")
+        };
+        assert_eq!((ip.src.octets(), ip.dst.octets()), (gid(1).0, gid(2).0));
     }
 
     #[test]

@@ -1185,9 +1185,6 @@ impl<'a> Run<'a> {
             .flatten()
             .ok_or_else(|| anyhow!("`{to}` has no peer"))?;
         let query = qp.query()?;
-        let v4 = |gid: Option<&openrnic_driver::Gid>| -> [u8; 4] {
-            gid.and_then(|g| g.0[12..].first_chunk().copied()).unwrap_or_default()
-        };
         let own = &self.addresses[nic];
         let other = &self.addresses[peer];
         let pkeys = self.s.doc.nic[nic]
@@ -1199,8 +1196,8 @@ impl<'a> Run<'a> {
         let mut spec = FrameSpec {
             dmac: i.dmac.map_or(own.mac, |m| m.0),
             smac: other.mac,
-            sip: v4(i.sip.map(|g| g.0).as_ref().or(other.gids.first())),
-            dip: v4(i.dip.map(|g| g.0).as_ref().or(own.gids.first())),
+            sip: i.sip.map(|g| g.0).or(other.gids.first().copied()).unwrap_or_default(),
+            dip: i.dip.map(|g| g.0).or(own.gids.first().copied()).unwrap_or_default(),
             opcode: i
                 .opcode_byte
                 .unwrap_or(u8::from(i.opcode.map_or(Opcode::RcSendOnly, |o| o.0))),
@@ -1214,6 +1211,12 @@ impl<'a> Run<'a> {
         };
         if let Some(port) = i.udp_port {
             spec.udp_port = port;
+        }
+        if spec.bad_checksum && spec.dip.ipv4().is_none() {
+            bail!(
+                "bad_checksum: the frame goes to {}, and IPv6 has no header checksum",
+                spec.dip
+            );
         }
         spec.payload = self.random(i.payload.as_ref().map_or(0, |p| *p.get_ref()));
         Ok(frame::build(&spec))

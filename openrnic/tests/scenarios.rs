@@ -62,7 +62,8 @@ scenarios!(
     one_install,
     srq,
     atomics,
-    send_inv
+    send_inv,
+    ipv6
 );
 
 /// The widths between take the same paths as their neighbours: the broadest scenarios show that they work.

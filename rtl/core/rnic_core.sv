@@ -17,7 +17,8 @@ module rnic_core
     parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4,
     parameter int unsigned PoolDepth = 1024,
-    parameter int unsigned MaxRd = 16
+    parameter int unsigned MaxRd = 16,
+    parameter bit Ipv6 = 1'b1
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -197,7 +198,7 @@ module rnic_core
 
   rnic_ctrl #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .ClkPeriodPs(ClkPeriodPs),
-      .DmaTags(DmaTags), .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumMrPort(4), .NumCqe(2), .NumEqe(3)
+      .DmaTags(DmaTags), .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumMrPort(4), .NumCqe(2), .NumEqe(3), .Ipv6(Ipv6)
   ) u_ctrl (
       .clk_i, .rst_i,
       .enable_i(enable), .force_fatal_i(force_fatal), .bus_master_en_i, .cycles_i(cycles),
@@ -314,7 +315,7 @@ module rnic_core
   );
 
   rnic_wire #(
-      .DataW(DataW), .QpIdxW(QpIdxW)
+      .DataW(DataW), .QpIdxW(QpIdxW), .Ipv6(Ipv6)
   ) u_wire (
       .clk_i, .rst_i, .port_cfg_i(port_cfg),
       .mac_rx_valid_i, .mac_rx_ready_o, .mac_rx_data_i, .mac_rx_keep_i, .mac_rx_last_i, .mac_rx_err_i,

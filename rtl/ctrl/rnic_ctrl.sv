@@ -21,7 +21,8 @@ module rnic_ctrl
     parameter int unsigned NumMrPort = 4,
     parameter int unsigned NumCqe = 2,
     parameter int unsigned NumEqe = 3,
-    parameter int unsigned DrainLog = 22
+    parameter int unsigned DrainLog = 22,
+    parameter bit Ipv6 = 1'b1                   // else GIDs are IPv4-mapped alone
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -188,7 +189,7 @@ module rnic_ctrl
 
   logic port_evt_valid, port_evt_ready, cq_evt_valid, cq_evt_ready, fatal_evt_q, fatal_evt_ready;
   eqe_req_t port_evt, cq_evt, fatal_evt;
-  rnic_port_cfg u_port (
+  rnic_port_cfg #(.Ipv6(Ipv6)) u_port (
       .clk_i, .rst_i, .port_up_i, .set_port_i(set_port), .mac_i(p_port.mac), .mtu_i(3'(p_port.mtu)), .up_i(p_port.up),
       .set_gid_i(set_gid), .set_pkey_i(set_pkey), .idx_i(8'(hdr.handle)), .gid_i(p_gid.gid), .pkey_i(p_pkey.pkey), .gid_ok_o(gid_ok),
       .cfg_o(port_cfg_o), .eqe_valid_o(port_evt_valid), .eqe_ready_i(port_evt_ready), .eqe_o(port_evt)

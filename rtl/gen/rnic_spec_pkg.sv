@@ -487,10 +487,10 @@ package rnic_spec_pkg;
     return {x.rsvd_0} == '0;
   endfunction
 
-  // SET_GID: handle is the GID index. An all-zero GID clears the entry.
+  // SET_GID: handle is the GID index. An all-zero GID clears the entry; one that is not IPv4-mapped is UNSUPPORTED in a build without IPv6.
   typedef struct packed {
     logic [255:0]  rsvd_1;  // 32.0
-    logic [127:0]  gid;  // 16.0: byte 16 is the first on the wire; ::ffff:a.b.c.d is IPv4
+    logic [127:0]  gid;  // 16.0: byte 16 is the first on the wire; ::ffff:a.b.c.d is IPv4 on the wire, any other IPv6
     logic [63:0]   rsvd_0;  // 8.0
     logic [31:0]   handle;  // 4.0
     logic [15:0]   tag;  // 2.0

@@ -93,13 +93,22 @@ package rnic_pkg;
   } qp_err_t;
 
   // ---------------------------------------------------------------- port configuration (broadcast)
+  typedef logic [127:0] gid_t;             // byte 0 of the GID in bits 7:0 (memory order)
+  typedef logic [$clog2(NUM_GID)-1:0] gid_idx_t;
+  typedef struct packed {
+    logic     valid;
+    gid_idx_t idx;
+    gid_t     gid;
+  } gid_wr_t;
   typedef struct packed {
     logic [47:0]               mac;        // first byte on the wire in bits 7:0
     logic [2:0]                mtu;
     logic                      up;
     logic [NUM_PKEY-1:0][15:0] pkey;
-    logic [NUM_GID-1:0]        gid_v4;     // entry holds an IPv4-mapped GID
-    logic [NUM_GID-1:0][31:0]  gid_ip;     // its address, first byte on the wire in bits 31:24
+    logic [NUM_GID-1:0]        gid_v4;     // entry holds an IPv4-mapped GID: IPv4 on the wire
+    logic [NUM_GID-1:0]        gid_v6;     // entry holds another GID: IPv6; neither: it is empty
+    gid_t [NUM_GID-1:0]        gid;
+    gid_wr_t                   gid_wr;     // the write that shows in the table in the next cycle, for copies of it
   } port_cfg_t;
 
   // ---------------------------------------------------------------- DMA service
@@ -313,8 +322,8 @@ package rnic_pkg;
     qpn_t        dest_qpn;
     psn_t        psn;
     logic [1:0]  ecn;
-    logic [31:0] sip;              // first byte on the wire in bits 31:24
-    logic [31:0] dip;
+    gid_t        sgid;             // source address; of IPv4 as a mapped GID
+    logic [NUM_GID-1:0] gid_hit;   // entries of the GID table that hold the destination address
     pay_len_t    payload_len;      // bytes after extended headers, without pad and ICRC
     logic [63:0] va;               // RETH, AtomicETH
     logic [31:0] rkey;             // RETH, AtomicETH; IETH
@@ -332,6 +341,16 @@ package rnic_pkg;
   typedef logic [NUM_CNT-1:0] cnt_t;
 
   // ---------------------------------------------------------------- helpers
+  // A GID is an IPv4 address: ten bytes of zero, two of ones, the address.
+  function automatic logic gid_is_v4(gid_t gid);
+    return (gid & {32'd0, {96{1'b1}}}) == {32'd0, 16'hffff, 80'd0};
+  endfunction
+  // The other order of the bytes: on the wire the first one is in the highest bits.
+  function automatic gid_t gid_swap(gid_t gid);
+    gid_t x;
+    for (int unsigned i = 0; i < 16; i++) x[8*i+:8] = gid[8*(15-i)+:8];
+    return x;
+  endfunction
   // Signed 24-bit distance a - b (positive: a is later).
   function automatic logic signed [23:0] psn_diff(psn_t a, psn_t b);
     return $signed(a - b);

@@ -45,13 +45,22 @@ module rnic_qp_gate
   assign port_eff = mask[QP_ATTR_BIT_PORT] ? attr_i.port : port_i;
   assign pkey_low = port_cfg_i.pkey[attr_i.pkey_index[PkeyW-1:0]][14:0];
 
+  logic other_ip;                       // (an entry that is empty may be filled later)
+  gid_idx_t gid_idx;
+  assign gid_idx  = gid_idx_t'(attr_i.sgid_index);
+`ifdef RNIC_CUT_QP_GATE_IP
+  assign other_ip = 1'b0;
+`else
+  assign other_ip = gid_is_v4(attr_i.dgid) ? port_cfg_i.gid_v6[gid_idx] : port_cfg_i.gid_v4[gid_idx];
+`endif
+
   always_comb begin
     bad = '0;
     bad[QP_ATTR_BIT_PKEY_INDEX] = 32'(attr_i.pkey_index) >= NUM_PKEY || pkey_low == '0;
     bad[QP_ATTR_BIT_PORT]       = attr_i.port == '0 || 32'(attr_i.port) > NUM_PORTS;
-    // RoCE addresses by GID alone, from an entry of the port that the QP stands on.
+    // RoCE addresses by GID alone, from an entry of the port that the QP stands on and of the same version of IP.
     bad[QP_ATTR_BIT_AV]         = !attr_i.is_global || 32'(attr_i.sgid_index) >= NUM_GID || attr_i.av_port == '0
-        || 32'(attr_i.av_port) > NUM_PORTS || attr_i.av_port != port_eff;
+        || 32'(attr_i.av_port) > NUM_PORTS || attr_i.av_port != port_eff || other_ip;
     bad[QP_ATTR_BIT_PATH_MTU]   = attr_i.path_mtu == '0 || attr_i.path_mtu > 8'(MTU_4096) || attr_i.path_mtu > 8'(port_cfg_i.mtu);
     bad[QP_ATTR_BIT_TIMEOUT]    = attr_i.timeout > 8'd31;
     bad[QP_ATTR_BIT_RETRY_CNT]  = attr_i.retry_cnt > 8'd7;

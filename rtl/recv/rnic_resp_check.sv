@@ -53,7 +53,6 @@ module rnic_resp_check
 
   // ---------------------------------------------------------------- silent drops
   logic qpn_ok, type_ok, state_ok, addr_ok, pkey_ok;
-  logic [31:0] peer_ip;
   logic [15:0] pkey;
 `ifdef RNIC_CUT_RECV_GENERATION
   assign qpn_ok   = hot.valid;
@@ -63,12 +62,9 @@ module rnic_resp_check
   assign type_ok  = hot.qp_type == QP_TYPE_RC && desc_i.opcode[7:5] == TRANSPORT_RC && info.is_request;
   assign state_ok = enable_i && !halted_i
       && (hot.state == QP_STATE_RTR || hot.state == QP_STATE_RTS || hot.state == QP_STATE_SQD || hot.state == QP_STATE_SQE);
-  // Bytes 12 to 15 of an IPv4-mapped GID.
-  assign peer_ip  = {ctx_i.path.dgid[103:96], ctx_i.path.dgid[111:104], ctx_i.path.dgid[119:112], ctx_i.path.dgid[127:120]};
-  assign addr_ok  = ctx_i.path.dgid[95:0] == {16'hffff, 80'd0} && desc_i.sip == peer_ip
-      && ctx_i.path.sgid_index < 8'(NUM_GID)
-      && port_cfg_i.gid_v4[ctx_i.path.sgid_index[$clog2(NUM_GID)-1:0]]
-      && desc_i.dip == port_cfg_i.gid_ip[ctx_i.path.sgid_index[$clog2(NUM_GID)-1:0]];
+  // From the peer to the own entry of the GID table: the version of IP is part of both.
+  assign addr_ok  = desc_i.sgid == ctx_i.path.dgid && ctx_i.path.sgid_index < 8'(NUM_GID)
+      && desc_i.gid_hit[gid_idx_t'(ctx_i.path.sgid_index)];
   // Partitions: the low 15 bits agree, and one of the two is a full member.
   assign pkey     = port_cfg_i.pkey[ctx_i.path.pkey_index[$clog2(NUM_PKEY)-1:0]];
   assign pkey_ok  = ctx_i.path.pkey_index < 16'(NUM_PKEY) && pkey[14:0] != '0 && pkey[14:0] == desc_i.pkey[14:0]

@@ -18,11 +18,8 @@ module rnic_send_admit
     output cnt_t      cnt_o
 );
   logic [15:0] our_pkey;
-  logic [31:0] peer_ip, our_ip;
   logic bad_qpn, bad_type, bad_state, bad_addr, bad_pkey;
   assign our_pkey  = port_cfg_i.pkey[$clog2(NUM_PKEY)'(visit_i.ctx.path.pkey_index)];
-  assign our_ip    = port_cfg_i.gid_ip[$clog2(NUM_GID)'(visit_i.ctx.path.sgid_index)];
-  assign peer_ip   = {visit_i.ctx.path.dgid[103:96], visit_i.ctx.path.dgid[111:104], visit_i.ctx.path.dgid[119:112], visit_i.ctx.path.dgid[127:120]};
 `ifdef RNIC_CUT_RESP_QPN
   assign bad_qpn   = !visit_i.ctx.hot.valid;
 `else
@@ -33,7 +30,7 @@ module rnic_send_admit
 `ifdef RNIC_CUT_RESP_ADDR
   assign bad_addr  = 1'b0;
 `else
-  assign bad_addr  = desc_i.sip != peer_ip || desc_i.dip != our_ip;
+  assign bad_addr  = desc_i.sgid != visit_i.ctx.path.dgid || !desc_i.gid_hit[gid_idx_t'(visit_i.ctx.path.sgid_index)];
 `endif
   // At least one full member, low 15 bits equal and not zero.
 `ifdef RNIC_CUT_RESP_PKEY

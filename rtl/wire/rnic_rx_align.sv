@@ -3,7 +3,7 @@
 // to lane 0; pad, ICRC and Ethernet padding fall away.
 // Contract: never refuses a beat, a beat every cycle. beat_idx_i counts the packet's beats (stops at 15); end_i is high
 // in the cycle after the packet's last beat. hdr_len_i, len_i and en_i must be right from the beat after the one that
-// holds the packet's 40th byte until end_i. Every beat out but the last is full, lanes above the payload are zero;
+// holds the BTH's last byte until end_i. Every beat out but the last is full, lanes above the payload are zero;
 // the last one comes at the latest in the cycle after end_i. A packet that ends early gives what is there.
 module rnic_rx_align
   import rnic_pkg::*;

@@ -5,12 +5,14 @@
 // whole: overflow_o is high in the cycle of its commit. Out: descriptors and payload beats in the packets' order, each
 // side held until its ready. A packet is visible 2 cycles after its commit, payload not later than its descriptor.
 module rnic_rx_buf
+  import rnic_spec_pkg::*;
   import rnic_pkg::*;
 #(
     parameter int unsigned DataW = 64,
     parameter int unsigned BufBytes = 8192,   // payload, a power of two
     parameter int unsigned NumDesc = 64,      // packets, a power of two
-    parameter bit Responses = 1'b0            // fields that only requests have are not stored
+    parameter bit Responses = 1'b0,           // fields that only requests have are not stored
+    parameter bit Ipv6 = 1'b1                 // else every source address is an IPv4 one
 ) (
     input  logic             clk_i,
     input  logic             rst_i,
@@ -50,6 +52,9 @@ module rnic_rx_buf
       .out_valid_o(pay_valid_o), .out_ready_i(pay_ready_i), .out_data_o({pay_last_o, pay_data_o})
   );
 
+  // Of an IPv4-mapped GID the last four bytes are stored.
+  localparam int unsigned SrcW = Ipv6 ? 128 : 32;
+
   // What a descriptor needs. An atomic request shares its place with the fields of the others.
   typedef struct packed {
     logic [7:0]  opcode;
@@ -60,13 +65,14 @@ module rnic_rx_buf
     qpn_t        dest_qpn;
     psn_t        psn;
     logic [1:0]  ecn;
-    logic [31:0] sip;
-    logic [31:0] dip;
+    logic [SrcW-1:0] src;
+    logic [NUM_GID-1:0] gid_hit;
     pay_len_t    payload_len;
   } common_t;
   common_t common, common_out;
   assign common = '{opcode: desc_i.opcode, se: desc_i.se, ack_req: desc_i.ack_req, pad: desc_i.pad, pkey: desc_i.pkey,
-                    dest_qpn: desc_i.dest_qpn, psn: desc_i.psn, ecn: desc_i.ecn, sip: desc_i.sip, dip: desc_i.dip,
+                    dest_qpn: desc_i.dest_qpn, psn: desc_i.psn, ecn: desc_i.ecn, src: desc_i.sgid[127-:SrcW],
+                    gid_hit: desc_i.gid_hit,
                     payload_len: desc_i.payload_len};
   // Zero where a field is not stored.
   function automatic rx_desc_t base(common_t c);
@@ -80,8 +86,9 @@ module rnic_rx_buf
     d.dest_qpn = c.dest_qpn;
     d.psn = c.psn;
     d.ecn = c.ecn;
-    d.sip = c.sip;
-    d.dip = c.dip;
+    d.sgid = {32'd0, 16'hffff, 80'd0};
+    d.sgid[127-:SrcW] = c.src;
+    d.gid_hit = c.gid_hit;
     d.payload_len = c.payload_len;
     return d;
   endfunction
@@ -127,7 +134,7 @@ module rnic_rx_buf
     other_t other_out;
     /* verilator lint_on UNUSEDSIGNAL */
     logic atomic;
-    assign atomic    = rnic_spec_pkg::opcode_info(desc_i.opcode).is_atomic_req;
+    assign atomic    = opcode_info(desc_i.opcode).is_atomic_req;
     assign other     = '{dma_len: desc_i.dma_len, imm: desc_i.imm, qkey: desc_i.qkey, src_qpn: desc_i.src_qpn, zero: '0};
     assign in        = '{common: common, atomic: atomic, va: desc_i.va, rkey: desc_i.rkey,
                          rest: atomic ? {desc_i.swap_add, desc_i.compare} : other};

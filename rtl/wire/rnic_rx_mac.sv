@@ -2,7 +2,7 @@
 // Takes the Ethernet header (with or without one 802.1Q tag) off: gives the packet from its IP header on.
 // Contract: never refuses a beat; a beat every cycle, frames back to back. In: every beat but the last is full, lanes are
 // filled from 0. Out: per frame at least one beat, every one but the last full, lanes above the end zero; a frame that
-// ends within its Ethernet header gives one beat of 0 bytes. dmac_ok_o and ipv4_o hold for every beat of the frame,
+// ends within its Ethernet header gives one beat of 0 bytes. dmac_ok_o, ipv4_o and ipv6_o hold for every beat of the frame,
 // err_o (MAC error in any beat) and frame_len_o for its last. Bytes that a short frame lacks count as zero.
 // Latency: 2 cycles, a frame's last beat 1 or 2.
 module rnic_rx_mac
@@ -27,6 +27,7 @@ module rnic_rx_mac
     output logic [CntW-1:0]  ip_cnt_o,     // bytes of this beat
     output logic             dmac_ok_o,
     output logic             ipv4_o,       // the EtherType says IPv4
+    output logic             ipv6_o,
     output logic             err_o,
     output logic [15:0]      frame_len_o   // bytes with the Ethernet header
 );
@@ -54,7 +55,7 @@ module rnic_rx_mac
   end
 
   logic [1:0] idx_q;  // beat of the frame, stops at 3
-  logic tagged_d, tagged_q, ipv4_d, ipv4_q, dmac_ok_d, dmac_ok_q, err_d, err_q;
+  logic tagged_d, tagged_q, ipv4_d, ipv4_q, ipv6_d, ipv6_q, dmac_ok_d, dmac_ok_q, err_d, err_q;
   logic [15:0] len_d, len_q;
   logic [15:0] outer, inner;
   assign outer = {data[8*TypeLane+:8], data[8*TypeLane+8+:8]};
@@ -62,12 +63,14 @@ module rnic_rx_mac
   always_comb begin
     tagged_d  = tagged_q;
     ipv4_d    = ipv4_q;
+    ipv6_d    = ipv6_q;
     dmac_ok_d = dmac_ok_q;
     err_d     = err_q || mac_rx_err_i;
     len_d     = (len_q >= 16'hff00) ? len_q : len_q + 16'(cnt);
     if (idx_q == 2'd0) begin
       tagged_d  = 1'b0;
       ipv4_d    = 1'b0;
+      ipv6_d    = 1'b0;
       dmac_ok_d = data[47:0] == mac_i;
 `ifdef RNIC_CUT_RX_DMAC
       dmac_ok_d = 1'b1;
@@ -78,11 +81,15 @@ module rnic_rx_mac
     if (idx_q == 2'(TypeBeat)) begin
       tagged_d = outer == ETHERTYPE_VLAN;
       ipv4_d   = outer == ETHERTYPE_IPV4;
+      ipv6_d   = outer == ETHERTYPE_IPV6;
 `ifdef RNIC_CUT_RX_VLAN
       tagged_d = 1'b0;
 `endif
     end
-    if (idx_q == 2'(InnerBeat) && tagged_d) ipv4_d = inner == ETHERTYPE_IPV4;
+    if (idx_q == 2'(InnerBeat) && tagged_d) begin
+      ipv4_d = inner == ETHERTYPE_IPV4;
+      ipv6_d = inner == ETHERTYPE_IPV6;
+    end
   end
 
   // A beat behind the header's last one completes a beat of the packet; what then is left when the frame ends is
@@ -115,6 +122,7 @@ module rnic_rx_mac
     ip_cnt_o    <= emit_cnt;
     dmac_ok_o   <= dmac_ok_q;
     ipv4_o      <= ipv4_q;
+    ipv6_o      <= ipv6_q;
     err_o       <= flush_q ? err_q : err_d;
     frame_len_o <= flush_q ? len_q : len_d;
     for (int unsigned i = 0; i < Bytes; i++)
@@ -124,6 +132,7 @@ module rnic_rx_mac
       prev_q    <= data;
       tagged_q  <= tagged_d;
       ipv4_q    <= ipv4_d;
+      ipv6_q    <= ipv6_d;
       dmac_ok_q <= dmac_ok_d;
       err_q     <= err_d;
       len_q     <= len_d;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Judges a received packet and takes it apart. Verdicts in this order, the first that fails counts: MAC error, DMAC, not
-// RoCE, IP header, lengths, opcode, TVer, ICRC, destination address. IPv4 alone: an IPv6 packet is "not RoCE" here.
+// RoCE, IP header, lengths, opcode, TVer, ICRC, destination address. An IPv6 header with an extension header behind it is
+// "not RoCE", and without Ipv6 every IPv6 packet is. Its traffic class, flow label and hop limit (RFC 8200 section 3: 0
+// included) tell a receiver nothing, and neither does a UDP checksum: the ICRC covers what it would.
 // Contract: in: the stream of rnic_rx_mac, a beat every cycle. Out: payload beats of a packet, then (or with the last
 // of them) fin_valid_o with the verdict: drop_o names the counter of a refused packet; a good one is a request, a
 // response or neither (CNP: taken, and nothing follows). The payload of a packet that is refused may have been given in
@@ -12,13 +14,15 @@ module rnic_rx_parse
   import rnic_pkg::*;
 #(
     parameter int unsigned DataW = 64,
+    parameter bit Ipv6 = 1'b1,
     localparam int unsigned Bytes = DataW / 8,
     localparam int unsigned CntW = $clog2(Bytes + 1)
 ) (
     input  logic             clk_i,
     input  logic             rst_i,
-    input  logic [NUM_GID-1:0]       gid_v4_i,
-    input  logic [NUM_GID-1:0][31:0] gid_ip_i,
+    input  logic [NUM_GID-1:0] gid_v4_i,
+    input  logic [NUM_GID-1:0] gid_v6_i,
+    input  gid_t [NUM_GID-1:0] gid_i,
     input  logic             ip_valid_i,
     input  logic             ip_first_i,
     input  logic             ip_last_i,
@@ -26,6 +30,7 @@ module rnic_rx_parse
     input  logic [CntW-1:0]  ip_cnt_i,
     input  logic             dmac_ok_i,
     input  logic             ipv4_i,
+    input  logic             ipv6_i,
     input  logic             err_i,
     input  logic [15:0]      frame_len_i,
     output logic             pay_valid_o,
@@ -40,10 +45,10 @@ module rnic_rx_parse
     output rx_desc_t         desc_o,
     output logic [15:0]      frame_len_o
 );
-  // Headers up to the longest extended one (AtomicETH).
-  localparam int unsigned HdrMax = IPV4_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES + ATOMIC_ETH_BYTES;
-  localparam int unsigned HdrBeats = (HdrMax + Bytes - 1) / Bytes;
-  localparam int unsigned HdrMin = IPV4_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES;
+  localparam int unsigned IpMax = Ipv6 ? IPV6_HDR_BYTES : IPV4_HDR_BYTES;
+  // From UDP up to the longest extended header (AtomicETH).
+  localparam int unsigned L4Min = UDP_HDR_BYTES + BTH_BYTES;
+  localparam int unsigned L4Max = L4Min + ATOMIC_ETH_BYTES;
   localparam int unsigned IcrcLat = 3;
 
   // ---------------------------------------------------------------- ICRC and header checksum, while the beats wait
@@ -51,8 +56,13 @@ module rnic_rx_parse
   logic [3:0] idx_q, idx;
   assign pos  = ip_first_i ? '0 : pos_q;
   assign idx  = ip_first_i ? '0 : idx_q;
-  assign tot  = ip_first_i ? {ip_data_i[23:16], ip_data_i[31:24]} : tot_q;  // IPv4 total length
   assign tail = tot - pos;
+  always_comb begin
+    tot = tot_q;
+    if (ip_first_i) tot = {ip_data_i[23:16], ip_data_i[31:24]};  // IPv4 total length
+    // IPv6 payload length (what does not fit 16 bits then is too long anyway)
+    if (ip_first_i && ipv6_i && Ipv6) tot = {ip_data_i[39:32], ip_data_i[47:40]} + 16'(IPV6_HDR_BYTES);
+  end
   always_ff @(posedge clk_i) begin
     if (ip_valid_i) begin
       pos_q <= (pos >= 16'hff00) ? pos : pos + 16'(Bytes);
@@ -104,6 +114,7 @@ module rnic_rx_parse
     logic [CntW-1:0]  cnt;
     logic             dmac_ok;
     logic             ipv4;
+    logic             ipv6;
     logic             err;
     logic [15:0]      frame_len;
   } beat_t;
@@ -111,17 +122,19 @@ module rnic_rx_parse
   logic [IcrcLat-1:0] dly_valid_q;
   always_ff @(posedge clk_i) begin
     dly_q[0] <= '{first: ip_first_i, last: ip_last_i, data: ip_data_i, cnt: ip_cnt_i, dmac_ok: dmac_ok_i, ipv4: ipv4_i,
-                  err: err_i, frame_len: frame_len_i};
+                  ipv6: ipv6_i && Ipv6, err: err_i, frame_len: frame_len_i};
     for (int unsigned k = 1; k < IcrcLat; k++) dly_q[k] <= dly_q[k-1];
     dly_valid_q <= rst_i ? '0 : {dly_valid_q[IcrcLat-2:0], ip_valid_i};
   end
 
   // ---------------------------------------------------------------- header collection
   beat_t d;
-  logic d_valid, ok_q, ok_d, end_q, dmac_ok_q, ipv4_q, err_q, sum_ok_q;
+  logic d_valid, ok_q, ok_d, end_q, dmac_ok_q, ipv4_q, v6_q, err_q, sum_ok_q;
   logic [3:0] d_idx_q, d_idx;
   logic [15:0] n_q, n_d, frame_len_q;
-  logic [HdrBeats*DataW-1:0] hdr_q;
+  // By words of four bytes, of which the first is in bits 7:0: the headers behind the IP header have a place of their own.
+  logic [IpMax/4-1:0][31:0] ip_q;
+  logic [L4Max/4-1:0][31:0] l4_q;
   assign d       = dly_q[IcrcLat-1];
   assign d_valid = dly_valid_q[IcrcLat-1];
   assign d_idx   = d.first ? '0 : d_idx_q;
@@ -131,15 +144,21 @@ module rnic_rx_parse
   always_ff @(posedge clk_i) begin
     end_q <= d_valid && d.last && !rst_i;
     if (d_valid) begin
-      for (int unsigned k = 0; k < HdrBeats; k++) begin
-        if (d_idx == 4'(k)) hdr_q[k*DataW+:DataW] <= d.data;
-        else if (d.first) hdr_q[k*DataW+:DataW] <= '0;
+      for (int unsigned w = 0; w < IpMax / 4; w++) begin
+        if (d_idx == 4'(4 * w / Bytes)) ip_q[w] <= d.data[8*(4*w%Bytes)+:32];
+        else if (d.first) ip_q[w] <= '0;
+      end
+      for (int unsigned w = 0; w < L4Max / 4; w++) begin
+        if (d_idx == (d.ipv6 ? 4'((IPV6_HDR_BYTES + 4 * w) / Bytes) : 4'((IPV4_HDR_BYTES + 4 * w) / Bytes)))
+          l4_q[w] <= d.ipv6 ? d.data[8*((IPV6_HDR_BYTES+4*w)%Bytes)+:32] : d.data[8*((IPV4_HDR_BYTES+4*w)%Bytes)+:32];
+        else if (d.first) l4_q[w] <= '0;
       end
       d_idx_q     <= (d_idx == 4'd15) ? d_idx : d_idx + 4'd1;
       n_q         <= n_d;
       ok_q        <= ok_d;
       dmac_ok_q   <= d.dmac_ok;
       ipv4_q      <= d.ipv4;
+      v6_q        <= d.ipv6;
       err_q       <= d.err;
       frame_len_q <= d.frame_len;
       sum_ok_q    <= 17'(sum_dly_q[15:0]) + 17'(sum_dly_q[19:16]) == 17'hffff;
@@ -148,11 +167,17 @@ module rnic_rx_parse
 
   // ---------------------------------------------------------------- what the headers say
   // Network order: the first byte on the wire in the highest bits.
-  logic [8*HdrMax-1:0] be;
-  always_comb for (int unsigned i = 0; i < HdrMax; i++) be[8*(HdrMax-1-i)+:8] = hdr_q[8*i+:8];
+  logic [8*IPV6_HDR_BYTES-1:0] ip_be;
+  logic [8*L4Max-1:0] l4_be;
+  always_comb begin
+    ip_be = '0;
+    for (int unsigned i = 0; i < IpMax; i++) ip_be[8*(IPV6_HDR_BYTES-1-i)+:8] = ip_q[i/4][8*(i%4)+:8];
+    for (int unsigned i = 0; i < L4Max; i++) l4_be[8*(L4Max-1-i)+:8] = l4_q[i/4][8*(i%4)+:8];
+  end
   // Many fields tell a receiver nothing (source port, UDP checksum, identification), and the sum is checked above.
   /* verilator lint_off UNUSEDSIGNAL */
   ipv4_hdr_t ip;
+  ipv6_hdr_t ip6;
   udp_hdr_t udp;
   bth_t bth;
   opcode_info_t info;
@@ -162,7 +187,9 @@ module rnic_rx_parse
   deth_t deth;
   /* verilator lint_on UNUSEDSIGNAL */
   logic [8*ATOMIC_ETH_BYTES-1:0] ext;
-  assign {ip, udp, bth, ext} = be;
+  assign ip  = ip_be[8*IPV6_HDR_BYTES-1-:8*IPV4_HDR_BYTES];
+  assign ip6 = ip_be;
+  assign {udp, bth, ext} = l4_be;
   assign info = opcode_info(bth.opcode);
 
   assign atomic = ext;
@@ -172,27 +199,36 @@ module rnic_rx_parse
 
   // Lengths: 16-bit numbers that the packet claims, so one bit more for what lies below zero.
   logic [6:0] hdr_len;
+  logic [16:0] total;
   logic signed [17:0] body_len, pay_len;
   logic len_bad, pay_ok;
-  assign hdr_len  = 7'(HdrMin) + 7'(info.ext_len);
-  assign body_len = $signed(18'(ip.total_length)) - 18'(hdr_len) - 18'(ICRC_BYTES);
+  assign hdr_len  = (v6_q ? 7'(IPV6_HDR_BYTES + L4Min) : 7'(IPV4_HDR_BYTES + L4Min)) + 7'(info.ext_len);
+  assign total    = v6_q ? 17'(ip6.payload_length) + 17'(IPV6_HDR_BYTES) : 17'(ip.total_length);
+  assign body_len = $signed(18'(total)) - 18'(hdr_len) - 18'(ICRC_BYTES);
   assign pay_len  = body_len - 18'(bth.pad_cnt);
   assign pay_ok   = body_len >= 0 && pay_len >= 0 && pay_len <= 4096;
   always_comb begin
-    len_bad = !pay_ok || ip.total_length > n_q || ip.total_length[1:0] != 2'b00 ||
-              udp.length != ip.total_length - 16'(IPV4_HDR_BYTES) ||
+    len_bad = !pay_ok || total > 17'(n_q) || total[1:0] != 2'b00 ||
+              udp.length != (v6_q ? ip6.payload_length : ip.total_length - 16'(IPV4_HDR_BYTES)) ||
               (info.pay_none && body_len != 0) || ((info.pay_min1 || info.pay_full) && pay_len == 0);
   end
 
-  logic dip_ok;
+  // Source and destination as GIDs. The last four bytes are compared for both, those before for IPv6.
+  gid_t sgid, dgid6;
+  logic [31:0] dgid_tail;
+  logic [NUM_GID-1:0] gid_hit;
+  assign sgid = v6_q ? gid_swap(ip6.src_addr) : gid_swap({80'd0, 16'hffff, ip.src_addr});
+  assign dgid6 = gid_swap(ip6.dst_addr);
+  assign dgid_tail = v6_q ? dgid6[127:96] : {ip.dst_addr[7:0], ip.dst_addr[15:8], ip.dst_addr[23:16], ip.dst_addr[31:24]};
   always_comb begin
-    dip_ok = 1'b0;
-    for (int unsigned g = 0; g < NUM_GID; g++) if (gid_v4_i[g] && gid_ip_i[g] == ip.dst_addr) dip_ok = 1'b1;
+    for (int unsigned g = 0; g < NUM_GID; g++)
+      gid_hit[g] = gid_i[g][127:96] == dgid_tail && (v6_q ? gid_v6_i[g] && gid_i[g][95:0] == dgid6[95:0] : gid_v4_i[g]);
   end
 
   // An IP header of another shape has no UDP header where we look for it: it is refused as what it is.
   logic ip_shape_bad;
-  assign ip_shape_bad = ip.version != 4'd4 || ip.ihl != 4'd5 || ip.mf || ip.fragment_offset != '0;
+  assign ip_shape_bad = v6_q ? ip6.version != 4'd6
+                             : ip.version != 4'd4 || ip.ihl != 4'd5 || ip.mf || ip.fragment_offset != '0;
 
   localparam int unsigned NumFail = 9;
   localparam counter_id_e FailCnt[NumFail] = '{
@@ -204,15 +240,19 @@ module rnic_rx_parse
     fail = '0;
     fail[0] = err_q;
     fail[1] = !dmac_ok_q;
-    fail[2] = !ipv4_q || ip.protocol != IP_PROTO_UDP || (!ip_shape_bad && udp.dst_port != ROCE_UDP_PORT);
-    fail[3] = ip_shape_bad || ip.ttl == '0 || !sum_ok_q;
+    fail[2] = !(ipv4_q || v6_q) || (v6_q ? ip6.next_header : ip.protocol) != IP_PROTO_UDP ||
+              (!ip_shape_bad && udp.dst_port != ROCE_UDP_PORT);
+    fail[3] = ip_shape_bad || (!v6_q && (ip.ttl == '0 || !sum_ok_q));
     fail[4] = len_bad;
     fail[5] = !info.valid;
     fail[6] = bth.tver != '0;
     fail[7] = !ok_q;
-    fail[8] = !dip_ok;
+    fail[8] = gid_hit == '0;
 `ifdef RNIC_CUT_RX_MAC_ERR
     fail[0] = 1'b0;
+`endif
+`ifdef RNIC_CUT_RX_IPV6
+    fail[2] = fail[2] || v6_q;
 `endif
 `ifdef RNIC_CUT_RX_NOT_ROCE
     fail[2] = 1'b0;
@@ -241,12 +281,12 @@ module rnic_rx_parse
   logic [31:0] imm;
   always_comb begin
     // The last of the extended headers: behind nothing, DETH or RETH.
-    imm = hdr_q[8*HdrMin+:32];
-    if (info.has_deth) imm = hdr_q[8*(HdrMin+DETH_BYTES)+:32];
-    if (info.has_reth) imm = hdr_q[8*(HdrMin+RETH_BYTES)+:32];
+    imm = l4_q[L4Min/4];
+    if (info.has_deth) imm = l4_q[(L4Min+DETH_BYTES)/4];
+    if (info.has_reth) imm = l4_q[(L4Min+RETH_BYTES)/4];
     desc = '{
         opcode: bth.opcode, se: bth.se, ack_req: bth.ack_req, pad: bth.pad_cnt, pkey: bth.pkey, dest_qpn: bth.dest_qp,
-        psn: bth.psn, ecn: ip.ecn, sip: ip.src_addr, dip: ip.dst_addr, payload_len: pay_len_t'(pay_len), va: reth.va,
+        psn: bth.psn, ecn: v6_q ? ip6.ecn : ip.ecn, sgid: sgid, gid_hit: gid_hit, payload_len: pay_len_t'(pay_len), va: reth.va,
         rkey: info.has_ieth ? ext[8*ATOMIC_ETH_BYTES-1-:32] : reth.rkey, dma_len: reth.dma_length,
         swap_add: info.has_atomicack ? ext[8*(ATOMIC_ETH_BYTES-AETH_BYTES)-1-:64] : atomic.swap_add,
         compare: atomic.compare, syndrome: aeth.syndrome, msn: aeth.msn, imm: imm, qkey: deth.qkey, src_qpn: deth.src_qp

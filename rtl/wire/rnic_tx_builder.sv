@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes complete jobs from the two sources in turn, reads the context of their QP and writes the headers: Ethernet (with
-// a tag when the path has one), IPv4, UDP, BTH and extended headers. While a frame leaves, the next one is prepared.
+// a tag when the path has one), IPv4 or IPv6, UDP, BTH and extended headers. While a frame leaves, the next one is prepared.
+// The version of IP is that of the path's dgid; an empty entry of the GID table counts as the address zero.
 // Contract: head_*: see rnic_tx_payload. hdr_valid_o with everything about a frame is held until hdr_ready_i, the job is
 // removed then. A job that failed is removed without a frame once all frames before it are out (idle_i):
 // fail_o pulses for its source with fail_err_o. 8 to 10 cycles from job to hdr_valid_o when the context comes at once.
@@ -10,7 +11,8 @@ module rnic_tx_builder
   import rnic_pkg::*;
 #(
     parameter int unsigned QpIdxW = 10,
-    localparam int unsigned HdrMax = 68,
+    parameter bit Ipv6 = 1'b1,
+    localparam int unsigned HdrMax = Ipv6 ? 88 : 68,
     localparam int unsigned EthMax = 18
 ) (
     input  logic             clk_i,
@@ -68,8 +70,10 @@ module rnic_tx_builder
     logic [15:0] vlan;
     logic [7:0]  hop_limit;
     logic [7:0]  traffic_class;
-    logic [31:0] sip;
-    logic [31:0] dip;
+    logic        v6;
+    gid_t        sgid;
+    gid_t        dgid;
+    logic [19:0] flow_label;
     logic [15:0] pkey;
     qpn_t        dest_qpn;
   } peer_t;
@@ -77,9 +81,18 @@ module rnic_tx_builder
   /* verilator lint_off UNUSEDSIGNAL */
   qp_path_t path;
   /* verilator lint_on UNUSEDSIGNAL */
+  assign path = cold_rsp_i.path;
+
+  // The GID table once more: as a RAM it costs a fraction of a choice among registers.
+  gid_t gid_mem[NUM_GID];
+  gid_idx_t gid_idx;
+  gid_t our_gid;
+  assign gid_idx = gid_idx_t'(path.sgid_index);
+  assign our_gid = (port_cfg_i.gid_v4[gid_idx] || port_cfg_i.gid_v6[gid_idx]) ? gid_mem[gid_idx] : '0;
+  always_ff @(posedge clk_i) if (port_cfg_i.gid_wr.valid) gid_mem[port_cfg_i.gid_wr.idx] <= port_cfg_i.gid_wr.gid;
+
   logic sport_start;
   logic [15:0] sport;
-  assign path = cold_rsp_i.path;
   rnic_tx_sport u_sport (
       .clk_i, .start_i(sport_start), .lqpn_i(make_qpn(cold_rsp_i.hot.gen, job.qp_idx, QpIdxW)),
       .rqpn_i(path.dest_qpn), .flow_label_i(path.flow_label), .sport_o(sport)
@@ -89,9 +102,12 @@ module rnic_tx_builder
     if (sport_start) begin
       peer_q <= '{
           dmac: path.dmac, vlan: path.vlan, hop_limit: path.hop_limit, traffic_class: path.traffic_class,
-          sip: port_cfg_i.gid_ip[path.sgid_index[$clog2(NUM_GID)-1:0]],
-          // bytes 12 to 15 of an IPv4-mapped GID
-          dip: {path.dgid[103:96], path.dgid[111:104], path.dgid[119:112], path.dgid[127:120]},
+`ifdef RNIC_CUT_TX_IPV6
+          v6: 1'b0,
+`else
+          v6: Ipv6 && !gid_is_v4(path.dgid),
+`endif
+          sgid: our_gid, dgid: path.dgid, flow_label: path.flow_label,
           pkey: port_cfg_i.pkey[path.pkey_index[$clog2(NUM_PKEY)-1:0]], dest_qpn: path.dest_qpn
       };
     end
@@ -99,7 +115,8 @@ module rnic_tx_builder
 
   // ---------------------------------------------------------------- lengths and checksum
   logic [1:0] pad;
-  logic [15:0] body_total, ip_total, add_a, add_b;
+  logic [15:0] body_len, l4_total, ip_total, add_a, add_b;
+  logic [31:0] sip, dip;               // of IPv4
   logic [19:0] acc_q;
   logic [16:0] fold;
   logic [15:0] checksum_q;
@@ -109,9 +126,14 @@ module rnic_tx_builder
 `else
   assign pad          = 2'd0 - job.payload_len[1:0];
 `endif
-  assign hdr_ip_len_o = 7'(IPV4_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES) + 7'(info.ext_len);
-  assign body_total   = 16'(hdr_ip_len_o) + 16'(job.payload_len) + 16'(pad);
-  assign ip_total     = body_total + 16'(ICRC_BYTES);
+  assign hdr_ip_len_o = (peer_q.v6 ? 7'(IPV6_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES)
+                                   : 7'(IPV4_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES)) + 7'(info.ext_len);
+  assign body_len     = 16'(job.payload_len) + 16'(pad);
+  assign l4_total     = 16'(UDP_HDR_BYTES + BTH_BYTES + ICRC_BYTES) + 16'(info.ext_len) + body_len;
+  assign ip_total     = l4_total + 16'(IPV4_HDR_BYTES);
+  // Bytes 12 to 15 of an IPv4-mapped GID.
+  assign sip          = {peer_q.sgid[103:96], peer_q.sgid[111:104], peer_q.sgid[119:112], peer_q.sgid[127:120]};
+  assign dip          = {peer_q.dgid[103:96], peer_q.dgid[111:104], peer_q.dgid[119:112], peer_q.dgid[127:120]};
   assign fold         = 17'(acc_q[15:0]) + 17'(acc_q[19:16]);
   ipv4_hdr_t ip;
   always_comb begin
@@ -123,18 +145,22 @@ module rnic_tx_builder
     ip.df             = 1'b1;
     ip.ttl            = peer_q.hop_limit;
     ip.protocol       = IP_PROTO_UDP;
-    ip.src_addr       = peer_q.sip;
-    ip.dst_addr       = peer_q.dip;
+    ip.src_addr       = sip;
+    ip.dst_addr       = dip;
 `ifndef RNIC_CUT_TX_IP_CHECKSUM
     ip.checksum       = checksum_q;
 `endif
   end
+  ipv6_hdr_t ip6;
+  assign ip6 = '{version: 4'd6, dscp: peer_q.traffic_class[7:2], ecn: peer_q.traffic_class[1:0],
+                 flow_label: peer_q.flow_label, payload_length: l4_total, next_header: IP_PROTO_UDP,
+                 hop_limit: peer_q.hop_limit, src_addr: gid_swap(peer_q.sgid), dst_addr: gid_swap(peer_q.dgid)};
   always_comb begin
     case (step_q)
       3'd0: {add_a, add_b} = {8'h45, peer_q.traffic_class, ip_total};
       3'd1: {add_a, add_b} = {16'h4000, peer_q.hop_limit, IP_PROTO_UDP};
-      3'd2: {add_a, add_b} = peer_q.sip;
-      3'd3: {add_a, add_b} = peer_q.dip;
+      3'd2: {add_a, add_b} = sip;
+      3'd3: {add_a, add_b} = dip;
       default: {add_a, add_b} = '0;
     endcase
   end
@@ -151,7 +177,8 @@ module rnic_tx_builder
   logic [31:0] imm;
   assign imm = {job.imm[7:0], job.imm[15:8], job.imm[23:16], job.imm[31:24]};
   always_comb begin
-    udp = '{src_port: sport, dst_port: ROCE_UDP_PORT, length: ip_total - 16'(IPV4_HDR_BYTES), checksum: '0};
+    // No checksum, over IPv6 either: the ICRC covers what it would (as Soft-RoCE).
+    udp = '{src_port: sport, dst_port: ROCE_UDP_PORT, length: l4_total, checksum: '0};
     bth = '0;
     bth.opcode  = job.opcode;
     bth.se      = job.se;
@@ -183,19 +210,25 @@ module rnic_tx_builder
     dmac_be[8*(5-i)+:8] = peer_q.dmac[8*i+:8];
     smac_be[8*(5-i)+:8] = port_cfg_i.mac[8*i+:8];
   end
-  assign ip_be = {ip, udp, bth, ext};
+  always_comb begin
+    ip_be = '0;
+    ip_be[8*HdrMax-1-:8*68] = {ip, udp, bth, ext};
+    if (peer_q.v6) ip_be = (8*HdrMax)'({ip6, udp, bth, ext});
+  end
 `ifdef RNIC_CUT_TX_VLAN
   assign hdr_tagged_o = 1'b0;
 `else
   assign hdr_tagged_o = peer_q.vlan[15];
 `endif
-  assign eth_be = {dmac_be, smac_be, hdr_tagged_o ? {ETHERTYPE_VLAN, peer_q.vlan[14:12], 1'b0, peer_q.vlan[11:0], ETHERTYPE_IPV4}
-                                                  : {ETHERTYPE_IPV4, 32'b0}};
+  logic [15:0] ethertype;
+  assign ethertype = peer_q.v6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4;
+  assign eth_be = {dmac_be, smac_be, hdr_tagged_o ? {ETHERTYPE_VLAN, peer_q.vlan[14:12], 1'b0, peer_q.vlan[11:0], ethertype}
+                                                  : {ethertype, 32'b0}};
   always_comb begin
     for (int unsigned i = 0; i < HdrMax; i++) hdr_ip_o[8*i+:8] = ip_be[8*(HdrMax-1-i)+:8];
     for (int unsigned i = 0; i < EthMax; i++) hdr_eth_o[8*i+:8] = eth_be[8*(EthMax-1-i)+:8];
   end
-  assign hdr_ip_total_o = body_total;
+  assign hdr_ip_total_o = 16'(hdr_ip_len_o) + body_len;
   assign hdr_src_o      = src_q;
 
   always_comb begin

@@ -13,7 +13,8 @@ module rnic_wire
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned RxBufBytes = 16384,  // payload of received requests, of responses: a power of two each
     parameter int unsigned RxNumDesc = 128,     // packets in each of the two: a power of two
-    parameter int unsigned TxBufBytes = (DataW >= 256) ? 32768 : 8192  // payload per source, 8192 or more: a power of two
+    parameter int unsigned TxBufBytes = (DataW >= 256) ? 32768 : 8192, // payload per source, 8192 or more: a power of two
+    parameter bit Ipv6 = 1'b1                   // else IPv4 alone
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -38,11 +39,11 @@ module rnic_wire
 );
   localparam int unsigned Bytes = DataW / 8;
   localparam int unsigned CntW = $clog2(Bytes + 1);
-  localparam int unsigned IpHdrMax = 68;
+  localparam int unsigned IpHdrMax = Ipv6 ? 88 : 68;
   localparam int unsigned EthMax = 18;
 
   // ---------------------------------------------------------------- receive
-  logic ip_valid, ip_first, ip_last, dmac_ok, ipv4, mac_err;
+  logic ip_valid, ip_first, ip_last, dmac_ok, ipv4, ipv6, mac_err;
   logic [DataW-1:0] ip_data;
   logic [CntW-1:0] ip_cnt;
   logic [15:0] ip_frame_len;
@@ -50,7 +51,7 @@ module rnic_wire
   rnic_rx_mac #(.DataW(DataW)) u_rx_mac (
       .clk_i, .rst_i, .mac_i(port_cfg_i.mac), .mac_rx_valid_i, .mac_rx_data_i, .mac_rx_keep_i, .mac_rx_last_i,
       .mac_rx_err_i, .ip_valid_o(ip_valid), .ip_first_o(ip_first), .ip_last_o(ip_last), .ip_data_o(ip_data),
-      .ip_cnt_o(ip_cnt), .dmac_ok_o(dmac_ok), .ipv4_o(ipv4), .err_o(mac_err), .frame_len_o(ip_frame_len)
+      .ip_cnt_o(ip_cnt), .dmac_ok_o(dmac_ok), .ipv4_o(ipv4), .ipv6_o(ipv6), .err_o(mac_err), .frame_len_o(ip_frame_len)
   );
 
   logic pay_valid, pay_last, pay_request, fin_valid, rx_drop, rx_request, rx_response;
@@ -58,10 +59,10 @@ module rnic_wire
   logic [15:0] fin_len;
   counter_id_e rx_drop_cnt;
   rx_desc_t fin_desc;
-  rnic_rx_parse #(.DataW(DataW)) u_rx_parse (
-      .clk_i, .rst_i, .gid_v4_i(port_cfg_i.gid_v4), .gid_ip_i(port_cfg_i.gid_ip), .ip_valid_i(ip_valid),
+  rnic_rx_parse #(.DataW(DataW), .Ipv6(Ipv6)) u_rx_parse (
+      .clk_i, .rst_i, .gid_v4_i(port_cfg_i.gid_v4), .gid_v6_i(port_cfg_i.gid_v6), .gid_i(port_cfg_i.gid), .ip_valid_i(ip_valid),
       .ip_first_i(ip_first), .ip_last_i(ip_last), .ip_data_i(ip_data), .ip_cnt_i(ip_cnt), .dmac_ok_i(dmac_ok),
-      .ipv4_i(ipv4), .err_i(mac_err), .frame_len_i(ip_frame_len), .pay_valid_o(pay_valid), .pay_data_o(pay_data),
+      .ipv4_i(ipv4), .ipv6_i(ipv6), .err_i(mac_err), .frame_len_i(ip_frame_len), .pay_valid_o(pay_valid), .pay_data_o(pay_data),
       .pay_last_o(pay_last), .pay_request_o(pay_request), .fin_valid_o(fin_valid), .drop_o(rx_drop),
       .drop_cnt_o(rx_drop_cnt), .request_o(rx_request), .response_o(rx_response), .desc_o(fin_desc),
       .frame_len_o(fin_len)
@@ -69,7 +70,7 @@ module rnic_wire
 
   logic [1:0] overflow;
   for (genvar c = 0; c < 2; c++) begin : g_rx_buf
-    rnic_rx_buf #(.DataW(DataW), .BufBytes(RxBufBytes), .NumDesc(RxNumDesc), .Responses(c == 1)) u_rx_buf (
+    rnic_rx_buf #(.DataW(DataW), .BufBytes(RxBufBytes), .NumDesc(RxNumDesc), .Responses(c == 1), .Ipv6(Ipv6)) u_rx_buf (
         .clk_i, .rst_i, .pay_valid_i(pay_valid && pay_request == (c == 0)), .pay_data_i(pay_data), .pay_last_i(pay_last),
         .end_i(fin_valid), .commit_i((c == 0) ? rx_request : rx_response), .desc_i(fin_desc), .overflow_o(overflow[c]),
         .desc_valid_o(rx_desc_valid_o[c]), .desc_ready_i(rx_desc_ready_i[c]), .desc_o(rx_desc_o[c]),
@@ -103,7 +104,7 @@ module rnic_wire
   logic [1:0] tx_fail;
   tx_err_t tx_fail_err;
   counter_id_e hdr_cnt;
-  rnic_tx_builder #(.QpIdxW(QpIdxW)) u_tx_builder (
+  rnic_tx_builder #(.QpIdxW(QpIdxW), .Ipv6(Ipv6)) u_tx_builder (
       .clk_i, .rst_i, .port_cfg_i, .head_valid_i(head_valid), .head_err_i(head_err), .head_job_i(head_job),
       .head_pop_o(head_pop), .cold_req_valid_o, .cold_req_ready_i, .cold_req_idx_o, .cold_rsp_valid_i, .cold_rsp_i,
       .idle_i(tx_idle), .fail_o(tx_fail), .fail_err_o(tx_fail_err), .hdr_valid_o(hdr_valid), .hdr_ready_i(hdr_ready),

@@ -297,9 +297,6 @@ impl Objects {
             }
             0x09 => {
                 check(handle < 16, BAD_HANDLE, 4)?;
-                let gid = &cmd.0[16..32];
-                let v4 = gid[..10].iter().all(|b| *b == 0) && gid[10..12] == [0xff, 0xff];
-                check(v4 || gid.iter().all(|b| *b == 0), UNSUPPORTED, 16)?;
             }
             0x0a => {
                 check(handle < 8, BAD_HANDLE, 4)?;

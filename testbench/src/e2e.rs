@@ -63,7 +63,7 @@ pub struct End {
     pub recv_cq: CompletionQueue<NicBus>,
     /// MAC address.
     pub mac: [u8; 6],
-    /// GID, IPv4-mapped.
+    /// GID 0: IPv4-mapped, unless [`Pair::over_ipv6`] changed it.
     pub gid: Gid,
 }
 
@@ -204,6 +204,19 @@ impl Pair {
             |n: usize| -> Result<End, Fail> { End::set_up(Device::open(NicBus::new(&world, n)?, params.clone())?, n) };
         let ends = [end(0)?, end(1)?];
         Ok(Self { world, ends })
+    }
+
+    /// Gives both ends an IPv6 address as GID 0 instead; queue pairs that are connected from now on use it.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn over_ipv6(&mut self) -> Result<(), Fail> {
+        for (n, end) in self.ends.iter_mut().enumerate() {
+            let ip = std::net::Ipv6Addr::new(0xfd77, 0, 0x1234, 0, 0xabcd, 0, 0, n as u16 + 1);
+            end.gid = Gid(ip.octets());
+            end.device.set_gid(0, end.gid)?;
+        }
+        Ok(())
     }
 
     /// Lets simulated time pass.

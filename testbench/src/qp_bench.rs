@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::gate::{Attrs, Limits, State};
 use crate::model::qp::{Command, HostMemory, Qp, QpEngine};
+use crate::wire_bench::PORT_CFG;
 
 /// First address of the bench's host memory.
 pub const BASE: u64 = 0x5_0000_0000;
@@ -694,11 +695,21 @@ impl Report {
 
 /// Sets `port_cfg_i` of a block to what the model judges by.
 pub fn set_port_cfg(dut: &mut BlockModel, limits: &Limits) {
-    // {mac 48, mtu 3, up 1, pkey 8 x 16, gid_v4 16, gid_ip 16 x 32}
+    let mut set = |field: &str, value: u64| {
+        let (lsb, width) = PORT_CFG.field(field);
+        dut.set_bits("port_cfg_i", lsb, width, value);
+    };
+    set("mtu", limits.mtu.into());
+    set("gid_v4", limits.gids_v4.into());
+    set("gid_v6", limits.gids_v6.into());
     for (i, key) in limits.pkeys.iter().enumerate() {
-        dut.set_bits("port_cfg_i", 16 * 32 + 16 + 16 * i as u32, 16, u64::from(*key));
+        dut.set_bits(
+            "port_cfg_i",
+            PORT_CFG.field("pkey").0 + 16 * i as u32,
+            16,
+            u64::from(*key),
+        );
     }
-    dut.set_bits("port_cfg_i", 16 * 32 + 16 + 128 + 1, 3, u64::from(limits.mtu));
 }
 
 /// Reads the fields of a packed struct in the order of its declaration.

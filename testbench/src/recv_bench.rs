@@ -9,8 +9,8 @@ use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
 
 use crate::looks::Looks;
-use crate::wire_bench::RX_DESC;
 use crate::wire_bench::bits::{Bits, Layout};
+use crate::wire_bench::{PORT_CFG, RX_DESC, sgid_fields};
 
 const HOT: Layout = Layout(&[
     ("valid", 1),
@@ -120,14 +120,6 @@ const TX_JOB: Layout = Layout(&[
 ]);
 const TX_PIECE: Layout = Layout(&[("addr", 64), ("len", 13), ("is_inline", 1)]);
 const TX_ERR: Layout = Layout(&[("qp_idx", 16), ("psn", 24), ("err", 3)]);
-const PORT_CFG: Layout = Layout(&[
-    ("mac", 48),
-    ("mtu", 3),
-    ("up", 1),
-    ("pkey", 8 * 16),
-    ("gid_v4", 16),
-    ("gid_ip", 16 * 32),
-]);
 
 /// log2 of the QP table.
 pub const QP_IDX_W: u32 = 7;
@@ -137,8 +129,8 @@ pub const MAX_RD: usize = 4;
 pub const MEM_BASE: u64 = 0x1_0000_0000;
 /// Its bytes.
 pub const MEM_SIZE: usize = 1 << 20;
-/// Our address (GID entry 2).
-pub const OUR_IP: u32 = 0x0a00_0001;
+/// Our address is entry 2 of the GID table (and entry 9 as well).
+pub const OUR_HIT: u16 = 1 << 2 | 1 << 9;
 /// The peer's address.
 pub const PEER_IP: u32 = 0x0a00_0002;
 /// Event types.
@@ -321,8 +313,10 @@ pub struct Packet {
     pub pkey: u16,
     pub dest_qpn: u32,
     pub psn: u32,
-    pub sip: u32,
-    pub dip: u32,
+    /// Source address; of IPv4 as a mapped GID.
+    pub sgid: [u8; 16],
+    /// Entries of the GID table that hold the destination address.
+    pub gid_hit: u16,
     pub payload: Vec<u8>,
     pub va: u64,
     pub rkey: u32,
@@ -546,11 +540,6 @@ impl RecvBench {
         let pkeys = [0xffff_u16, 0x8123, 0x0456, 0, 0, 0, 0, 0x8007];
         for (i, pkey) in pkeys.iter().enumerate() {
             cfg.set(PORT_CFG.field("pkey").0 + 16 * i as u32, 16, u64::from(*pkey));
-        }
-        // Entry 2 is ours; entry 3 holds the same address but is no IPv4 entry.
-        cfg.set(PORT_CFG.field("gid_v4").0, 16, 0b0110);
-        for i in [2, 3] {
-            cfg.set(PORT_CFG.field("gid_ip").0 + 32 * i, 32, u64::from(OUR_IP));
         }
         dut.set_wide("port_cfg_i", &cfg.0);
         dut.set("enable_i", 1);
@@ -776,8 +765,8 @@ impl RecvBench {
             psn: psn & 0xff_ffff,
             pkey: 0xffff,
             dest_qpn: self.qpn(idx),
-            sip: PEER_IP,
-            dip: OUR_IP,
+            sgid: gid_v4(PEER_IP),
+            gid_hit: OUR_HIT,
             ..Packet::default()
         }
     }
@@ -981,8 +970,7 @@ impl RecvBench {
                 ("pkey", p.pkey.into()),
                 ("dest_qpn", p.dest_qpn.into()),
                 ("psn", p.psn.into()),
-                ("sip", p.sip.into()),
-                ("dip", p.dip.into()),
+                ("gid_hit", p.gid_hit.into()),
                 ("payload_len", p.payload.len() as u64),
                 ("va", p.va),
                 ("rkey", p.rkey.into()),
@@ -990,7 +978,10 @@ impl RecvBench {
                 ("imm", p.imm.into()),
                 ("swap_add", p.swap_add),
                 ("compare", p.compare),
-            ] {
+            ]
+            .into_iter()
+            .chain(sgid_fields(&p.sgid))
+            {
                 put(RX_DESC, &mut d, field, value);
             }
             self.dut.set_wide("rx_desc_i", &d.0);

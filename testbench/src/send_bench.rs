@@ -11,8 +11,8 @@ use openrnic_sim::rng::Stream;
 use crate::looks::Looks;
 
 use crate::ctrl_bench::KeyOp;
-use crate::wire_bench::RX_DESC;
 use crate::wire_bench::bits::{Bits, Layout};
+use crate::wire_bench::{PORT_CFG, RX_DESC, sgid_fields};
 
 const HOT: Layout = Layout(&[
     ("valid", 1),
@@ -134,14 +134,6 @@ const TX_JOB: Layout = Layout(&[
 ]);
 const TX_PIECE: Layout = Layout(&[("addr", 64), ("len", 13), ("is_inline", 1)]);
 const TX_ERR: Layout = Layout(&[("qp_idx", 16), ("psn", 24), ("err", 3)]);
-const PORT_CFG: Layout = Layout(&[
-    ("mac", 48),
-    ("mtu", 3),
-    ("up", 1),
-    ("pkey", 8 * 16),
-    ("gid_v4", 16),
-    ("gid_ip", 16 * 32),
-]);
 
 /// log2 of the QP table.
 pub const QP_IDX_W: u32 = 7;
@@ -153,8 +145,8 @@ pub const CAP: usize = 8;
 pub const MEM_BASE: u64 = 0x1_0000_0000;
 /// Its bytes.
 pub const MEM_SIZE: usize = 1 << 20;
-/// Our address (GID entry 2).
-pub const OUR_IP: u32 = 0x0a00_0001;
+/// Our address is entry 2 of the GID table.
+pub const OUR_HIT: u16 = 1 << 2;
 /// The peer's address.
 pub const PEER_IP: u32 = 0x0a00_0002;
 /// PSNs: 24 bits.
@@ -480,8 +472,10 @@ pub struct Response {
     pub psn: u32,
     pub syndrome: u8,
     pub pkey: u16,
-    pub sip: u32,
-    pub dip: u32,
+    /// Source address; of IPv4 as a mapped GID.
+    pub sgid: [u8; 16],
+    /// Entries of the GID table that hold the destination address.
+    pub gid_hit: u16,
     pub payload: Vec<u8>,
     /// Result of an atomic.
     pub value: u64,
@@ -772,8 +766,7 @@ impl SendBench {
             write: None,
             held_job: None,
         };
-        let mut port = pack(PORT_CFG, &[("mtu", 5), ("up", 1), ("gid_v4", 4)]);
-        port.set(PORT_CFG.field("gid_ip").0 + 2 * 32, 32, u64::from(OUR_IP));
+        let mut port = pack(PORT_CFG, &[("mtu", 5), ("up", 1)]);
         port.set(PORT_CFG.field("pkey").0 + 16, 16, 0xffff);
         port.set(PORT_CFG.field("pkey").0 + 2 * 16, 16, 0x1234);
         bench.dut.set_wide("port_cfg_i", &port.0);
@@ -880,8 +873,8 @@ impl SendBench {
             psn: psn & PSN_MASK,
             syndrome,
             pkey: 0xffff,
-            sip: PEER_IP,
-            dip: OUR_IP,
+            sgid: gid_v4(PEER_IP),
+            gid_hit: OUR_HIT,
             payload,
             value: 0,
         }
@@ -1237,8 +1230,9 @@ impl SendBench {
                     ("pkey", r.pkey.into()),
                     ("dest_qpn", r.qpn.into()),
                     ("psn", r.psn.into()),
-                    ("sip", r.sip.into()),
-                    ("dip", r.dip.into()),
+                    ("gid_hit", r.gid_hit.into()),
+                    sgid_fields(&r.sgid)[0],
+                    sgid_fields(&r.sgid)[1],
                     ("payload_len", r.payload.len() as u64),
                     ("syndrome", r.syndrome.into()),
                     ("swap_add", r.value),

@@ -2,9 +2,11 @@
 //! Command ring and executor (`rnic_ctrl`): order, doorbells, refusals, objects and their references, fatal states.
 #![allow(clippy::unwrap_used)]
 
+use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
 use openrnic_testbench::ctrl_bench::*;
 use openrnic_testbench::ctrl_model::{NUM_PD, OPCODES, Objects, readable, status::*};
+use openrnic_testbench::wire_bench::PORT_CFG;
 
 const WIDTHS: [u32; 2] = [64, 512];
 const CMD_RING_DMA: u64 = 1;
@@ -332,12 +334,6 @@ fn a_bad_parameter_is_named_by_its_offset_and_changes_nothing() {
             (Cmd::set_port(good_mac, 0x83, true), BAD_PARAM, 14),
             (Cmd::new(0x09, 16), BAD_HANDLE, 4),
             (Cmd::new(0x09, 0x100), BAD_HANDLE, 4),
-            (
-                Cmd::new(0x09, 3).with(16, &[0xfe, 0x80]).with(31, &[1]),
-                UNSUPPORTED,
-                16,
-            ),
-            (Cmd::new(0x09, 3).with(26, &[0xff, 0xfe, 1, 2, 3, 4]), UNSUPPORTED, 16),
             (Cmd::new(0x0a, 8).with(8, &[1, 0]), BAD_HANDLE, 4),
             (Cmd::new(0x0a, 1).with(8, &[0, 0x80]), BAD_PARAM, 8),
             (Cmd::destroy_pd(pd + 1), BAD_HANDLE, 4),
@@ -394,43 +390,80 @@ fn a_bad_parameter_is_named_by_its_offset_and_changes_nothing() {
 
 #[test]
 fn port_gids_and_pkeys_are_told_to_everybody() {
-    // port_cfg_t: MAC 48, MTU 3, up 1, P_Keys 8 x 16, GIDs are IPv4 16, addresses 16 x 32.
-    const IP: u32 = 0;
-    const V4: u32 = 512;
-    const PKEY: u32 = 528;
-    const UP: u32 = 656;
-    const MTU: u32 = 657;
-    const MAC: u32 = 660;
+    let [gids, v4s, v6s, pkeys, up, mtu, mac] =
+        ["gid", "gid_v4", "gid_v6", "pkey", "up", "mtu", "mac"].map(|f| PORT_CFG.field(f).0);
     for width in WIDTHS {
         let mut b = CtrlBench::new(width, seed());
         let bits = |b: &CtrlBench, lsb, width| b.dut.get_bits("port_cfg_o", lsb, width);
-        assert_eq!((bits(&b, MAC, 48), bits(&b, UP, 1)), (0, 0), "down after reset");
+        assert_eq!((bits(&b, mac, 48), bits(&b, up, 1)), (0, 0), "down after reset");
         assert_eq!(
-            bits(&b, MTU, 3),
+            bits(&b, mtu, 3),
             5,
             "and of the largest MTU: no transition is refused for a port that was not set"
         );
         assert_eq!(
-            (bits(&b, PKEY, 64), bits(&b, PKEY + 64, 64)),
+            (bits(&b, pkeys, 64), bits(&b, pkeys + 64, 64)),
             (0xffff, 0),
             "the default P_Key alone"
         );
-        assert_eq!(bits(&b, V4, 16), 0);
+        assert_eq!((bits(&b, v4s, 16), bits(&b, v6s, 16)), (0, 0));
 
         b.ok(&Cmd::set_port([2, 0x11, 0x22, 0x33, 0x44, 0x55], 4, true));
         assert_eq!(
-            (bits(&b, MAC, 48), bits(&b, MTU, 3), bits(&b, UP, 1)),
+            (bits(&b, mac, 48), bits(&b, mtu, 3), bits(&b, up, 1)),
             (0x5544_3322_1102, 4, 1)
         );
-        let v4 = |a: [u8; 4]| Cmd::new(0x09, 5).with(26, &[0xff, 0xff]).with(28, &a);
-        b.ok(&v4([192, 168, 7, 1]));
-        assert_eq!((bits(&b, V4, 16), bits(&b, IP + 5 * 32, 32)), (1 << 5, 0xc0a8_0701));
-        b.ok(&Cmd::new(0x09, 5));
-        assert_eq!(bits(&b, V4, 16), 0, "an all-zero GID clears the entry");
+        // Byte 0 of a GID is in the lowest bits. What is IPv4 is told by bytes 0 to 11, all of them.
+        let mapped = *b"\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\xa8\x07\x01";
+        let mut kinds = vec![(mapped, 1, 0)];
+        for bit in 0..96 {
+            let mut gid = mapped;
+            gid[bit / 8] ^= 1 << (bit % 8);
+            kinds.push((gid, 0, 1));
+        }
+        kinds.extend([
+            (*b"\xfd\x77\0\0\0\0\0\0\0\0\0\0\0\0\0\x01", 0, 1),
+            (*b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01", 0, 1),
+            (*b"\0\0\0\0\0\0\0\0\0\0\xff\xff\0\0\0\0", 1, 0),
+            ([0; 16], 0, 0),
+        ]);
+        b.ok(&Cmd::new(0x09, 15).with(16, &kinds[97].0));
+        for (n, (gid, v4, v6)) in kinds.into_iter().enumerate() {
+            let entry = [5, 0, 14][n % 3];
+            b.ok(&Cmd::new(0x09, entry).with(16, &gid));
+            let at = gids + 128 * entry;
+            let (low, high) = (u128::from(bits(&b, at, 64)), u128::from(bits(&b, at + 64, 64)));
+            assert_eq!((high << 64 | low).to_le_bytes(), gid);
+            assert_eq!(bits(&b, v4s, 16), v4 << entry, "{gid:02x?}");
+            assert_eq!(bits(&b, v6s, 16), v6 << entry | 1 << 15, "{gid:02x?}");
+            b.ok(&Cmd::new(0x09, entry));
+            let kinds = (bits(&b, v4s, 16), bits(&b, v6s, 16));
+            assert_eq!(kinds, (0, 1 << 15), "an all-zero GID clears the entry");
+        }
         b.ok(&Cmd::new(0x0a, 7).with(8, &[0x34, 0x92]));
-        assert_eq!(bits(&b, PKEY + 7 * 16, 16), 0x9234);
+        assert_eq!(bits(&b, pkeys + 7 * 16, 16), 0x9234);
         b.ok(&Cmd::new(0x0a, 0));
-        assert_eq!(bits(&b, PKEY, 16), 0, "0 clears the entry");
+        assert_eq!(bits(&b, pkeys, 16), 0, "0 clears the entry");
+    }
+}
+
+#[test]
+fn built_without_ipv6_the_port_takes_no_such_gid() {
+    for (ipv6, taken) in [(0, false), (1, true)] {
+        let mut dut = BlockModel::builder("rnic_port_cfg")
+            .param("Ipv6", ipv6)
+            .build()
+            .unwrap_or_else(|e| panic!("{e}"));
+        for input in ["port_up_i", "set_port_i", "set_gid_i", "set_pkey_i"] {
+            dut.set(input, 0);
+        }
+        dut.reset(3);
+        for (byte_0, byte_10, ok) in [(0, 0, true), (0, 0xffff, true), (0xfe, 0, taken), (0xfe, 0xffff, taken)] {
+            dut.set_bits("gid_i", 0, 8, byte_0);
+            dut.set_bits("gid_i", 80, 16, byte_10);
+            dut.clock();
+            assert_eq!(dut.sampled("gid_ok_o") == 1, ok, "{byte_0:#x} {byte_10:#x}");
+        }
     }
 }
 

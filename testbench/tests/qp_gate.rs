@@ -314,6 +314,44 @@ fn an_address_vector_is_global_from_a_gid_of_the_qps_own_port() {
 }
 
 #[test]
+fn an_address_vector_goes_to_an_address_of_the_version_of_ip_that_it_comes_from() {
+    let mut gate = Gate::new();
+    gate.limits.gids_v4 = 1 << 3;
+    gate.limits.gids_v6 = 1 << 12 | 1 << 15;
+    set_port_cfg(&mut gate.dut, &gate.limits.clone());
+    let required = gate::edge(Type::Rc, State::Init, State::Rtr).unwrap().required;
+    let mapped = *b"\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\0\x02";
+    let mut dgids = vec![mapped];
+    for bit in 0..128 {
+        let mut dgid = mapped;
+        dgid[bit / 8] ^= 1 << (bit % 8);
+        dgids.push(dgid);
+    }
+    for (n, dgid) in dgids.into_iter().enumerate() {
+        // The mapped prefix is the first 96 bits.
+        let v6 = (1..=96).contains(&n);
+        for (sgid_index, fits) in [(3, !v6), (12, v6), (15, v6), (0, true), (11, true)] {
+            let request = Attrs {
+                mask: attr::STATE | required,
+                dgid,
+                sgid_index,
+                ..good(State::Rtr)
+            };
+            let answer = gate.ask(Type::Rc as u8, State::Init, false, 1, &request);
+            assert_eq!(answer.is_ok(), fits, "{dgid:02x?} from entry {sgid_index}");
+            // Not judged when it is not given.
+            let request = Attrs {
+                mask: attr::STATE | attr::CUR_STATE,
+                qp_state: State::Rts as u8,
+                cur_qp_state: State::Sqd as u8,
+                ..request
+            };
+            assert!(gate.ask(Type::Rc as u8, State::Sqd, false, 1, &request).is_ok());
+        }
+    }
+}
+
+#[test]
 fn a_path_mtu_beyond_the_ports_is_a_bad_value() {
     let mut gate = Gate::new();
     let required = gate::edge(Type::Uc, State::Init, State::Rtr).unwrap().required;

@@ -1084,12 +1084,16 @@ fn responses_that_are_not_for_the_qp_are_refused_with_their_counter() {
     let mut r = good.clone();
     r.qpn = b.qpn(7);
     cases.push((r, counter::RX_DROP_QP_STATE));
-    let mut r = good.clone();
-    r.sip += 1;
-    cases.push((r, counter::RX_DROP_ADDR));
-    let mut r = good.clone();
-    r.dip += 1;
-    cases.push((r, counter::RX_DROP_ADDR));
+    for bit in 0..128 {
+        let mut r = good.clone();
+        r.sgid[bit / 8] ^= 1 << (bit % 8);
+        cases.push((r, counter::RX_DROP_ADDR));
+    }
+    for hit in [0, !good.gid_hit] {
+        let mut r = good.clone();
+        r.gid_hit = hit;
+        cases.push((r, counter::RX_DROP_ADDR));
+    }
     for pkey in [0xfffe, 0x0000, 0x8000] {
         let mut r = good.clone();
         r.pkey = pkey;

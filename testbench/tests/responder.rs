@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use openrnic_testbench::recv_bench::{
-    Cqe, Effect, MAX_RD, MEM_BASE, MEM_SIZE, Manners, OUR_IP, PEER_IP, Packet, Qp, RecvBench, Region, Sge, Tx, counter,
-    event, gid_v4, seed, state,
+    Cqe, Effect, MAX_RD, MEM_BASE, MEM_SIZE, Manners, PEER_IP, Packet, Qp, RecvBench, Region, Sge, Tx, counter, event,
+    gid_v4, seed, state,
 };
 
 const RTR: u8 = state::RTR;
@@ -555,11 +555,17 @@ fn packets_that_are_not_for_the_qp_are_dropped_without_any_effect_and_counted_by
         dropped(b, with(&|p| p.opcode |= 0x20), counter::RX_DROP_QP_TYPE);
         dropped(b, with(&|p| p.opcode = 0x64), counter::RX_DROP_QP_TYPE);
         // Addresses.
-        dropped(b, with(&|p| p.sip ^= 1 << 31), counter::RX_DROP_ADDR);
-        dropped(b, with(&|p| p.sip ^= 1), counter::RX_DROP_ADDR);
-        dropped(b, with(&|p| p.dip ^= 1 << 8), counter::RX_DROP_ADDR);
-        b.change(4, |qp| qp.sgid_index = 3);
-        dropped(b, good.clone(), counter::RX_DROP_ADDR);
+        for bit in 0..128 {
+            dropped(b, with(&|p| p.sgid[bit / 8] ^= 1 << (bit % 8)), counter::RX_DROP_ADDR);
+        }
+        dropped(b, with(&|p| p.gid_hit = 0), counter::RX_DROP_ADDR);
+        dropped(b, with(&|p| p.gid_hit = !(1 << 2)), counter::RX_DROP_ADDR);
+        for (index, passes) in [(3, false), (16, false), (18, false), (9, true)] {
+            b.change(4, |qp| qp.sgid_index = index);
+            if !passes {
+                dropped(b, good.clone(), counter::RX_DROP_ADDR);
+            }
+        }
         b.change(4, |qp| {
             qp.sgid_index = 2;
             qp.dgid[0] = 0xfe;
@@ -591,12 +597,12 @@ fn packets_that_are_not_for_the_qp_are_dropped_without_any_effect_and_counted_by
         let bad = with(&|p| {
             p.dest_qpn ^= 1 << 20;
             p.pkey = 1;
-            p.sip = 0;
+            p.sgid = [0; 16];
         });
         dropped(b, bad, counter::RX_DROP_QPN);
         let bad = with(&|p| {
             p.pkey = 1;
-            p.sip = 0;
+            p.sgid = [0; 16];
         });
         dropped(b, bad, counter::RX_DROP_ADDR);
         // None of them has moved anything.
@@ -1597,7 +1603,7 @@ fn communication_established_is_reported_once_a_life() {
         // None for what is dropped, none in RTS.
         connect(b, 4, |qp| qp.state = RTR);
         let p = Packet {
-            sip: OUR_IP,
+            sgid: gid_v4(PEER_IP + 1),
             ..b.packet(4, 0x0a, 100)
         };
         b.receive([p]);

@@ -2,8 +2,10 @@
 //! The transmit side of `rnic_wire`: frames byte for byte, gathering, order, fairness, failures.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::net::IpAddr;
+
 use openrnic_sim::rng::Stream;
-use openrnic_testbench::wire::{Direction, PayloadRule, Roce, opcode_info, source_port};
+use openrnic_testbench::wire::{Direction, Ip, PayloadRule, Roce, opcode_info, source_port};
 use openrnic_testbench::wire_bench::{Counter, Job, Manners, Peer, Piece, SMALL, TxFailure, WireBench, seed};
 
 const WIDTHS: [usize; 2] = [64, 512];
@@ -19,7 +21,7 @@ fn peer(idx: u16) -> Peer {
         generation: 0x3a,
         dest_qpn: 0x00_1234,
         dmac: [2, 0, 0, 0, 0, 2],
-        dip: [192, 168, 77, 2].into(),
+        dip: IpAddr::from([192, 168, 77, 2]),
         vlan: 0,
         sgid_index: 0,
         pkey_index: 0,
@@ -29,15 +31,29 @@ fn peer(idx: u16) -> Peer {
     }
 }
 
+/// The same over IPv6.
+fn peer_ipv6(idx: u16) -> Peer {
+    Peer {
+        dip: IpAddr::from([0xfd77, 0x8001, 0x0203, 0xfffe, 0x0405, 0x0607, 0x0809, 0x0a0b]),
+        sgid_index: 7,
+        ..peer(idx)
+    }
+}
+
 fn random_peer(rng: &mut Stream, idx: u16) -> Peer {
+    let v6 = rng.chance(0.5);
     Peer {
         idx,
         generation: rng.bits() as u16,
         dest_qpn: rng.bits() as u32 & 0xff_ffff,
         dmac: std::array::from_fn(|_| rng.bits() as u8),
-        dip: (rng.bits() as u32).into(),
+        dip: if v6 {
+            IpAddr::from((u128::from(rng.bits()) << 64 | u128::from(rng.bits())).to_be_bytes())
+        } else {
+            IpAddr::from((rng.bits() as u32).to_be_bytes())
+        },
         vlan: rng.bits() as u16,
-        sgid_index: [0, 15][rng.below(2) as usize],
+        sgid_index: [[0, 15], [7, 8]][usize::from(v6)][rng.below(2) as usize],
         pkey_index: rng.below(8) as usize,
         hop_limit: rng.bits() as u8,
         traffic_class: rng.bits() as u8,
@@ -197,11 +213,16 @@ fn every_payload_length_is_padded_and_sealed_with_and_without_a_tag() {
             vlan: 0xb123,
             ..peer(2)
         });
+        bench.add_peer(peer_ipv6(3));
+        bench.add_peer(Peer {
+            vlan: 0xb123,
+            ..peer_ipv6(4)
+        });
         let mut expected = Vec::new();
-        // Headers of 40, 44, 56 and 60 bytes.
+        // Headers of 40, 44, 56 and 60 bytes, over IPv6 20 more.
         for opcode in [0x04, 0x05, 0x0a, 0x0b] {
             for len in 0..=2 * width / 8 + 2 {
-                for idx in [1, 2] {
+                for idx in [1, 3, 2, 4] {
                     let job = Job {
                         qp_idx: idx,
                         opcode,
@@ -214,7 +235,7 @@ fn every_payload_length_is_padded_and_sealed_with_and_without_a_tag() {
                 }
             }
         }
-        bench.run_until("all frames sent", 200_000, |b| b.done[0] == expected.len());
+        bench.run_until("all frames sent", 400_000, |b| b.done[0] == expected.len());
         for (i, (frame, ..)) in bench.sent.iter().enumerate() {
             check_frame(frame, &expected[i], &format!("frame {i} at {width} bits"));
         }
@@ -227,13 +248,77 @@ fn every_payload_length_is_padded_and_sealed_with_and_without_a_tag() {
 }
 
 #[test]
+fn an_ipv6_header_says_what_the_address_vector_does() {
+    for width in WIDTHS {
+        let mut bench = WireBench::new(width, &[], 10);
+        let mut peers = Vec::new();
+        for bit in 0..20 {
+            peers.push(Peer {
+                flow_label: 1 << bit,
+                traffic_class: 1 << (bit % 8),
+                hop_limit: if bit == 9 { 0 } else { 1 << (bit % 8) },
+                ..peer_ipv6(bit)
+            });
+        }
+        for (bit, p) in peers.iter().enumerate() {
+            bench.add_peer(*p);
+            let job = Job {
+                qp_idx: bit as u16,
+                opcode: [0x04, 0x0a, 0x13][bit % 3],
+                psn: bit as u32,
+                ..Job::default()
+            };
+            bench.post(0, job, &[]);
+        }
+        bench.run_until("all frames sent", 20_000, |b| b.done[0] == peers.len());
+        for ((frame, ..), p) in bench.sent.iter().zip(&peers) {
+            let roce = Roce::parse(frame).unwrap();
+            let Ip::V6(ip) = roce.ip else { panic!("{roce:?}") };
+            assert_eq!(
+                (ip.traffic_class, ip.flow_label, ip.hop_limit, ip.next_header),
+                (p.traffic_class, p.flow_label, p.hop_limit, 17)
+            );
+            assert_eq!(
+                (IpAddr::V6(ip.src), IpAddr::V6(ip.dst)),
+                (bench.port.gids[7].unwrap(), p.dip)
+            );
+            assert_eq!(usize::from(ip.payload_len), frame.len() - 54);
+            assert_eq!((roce.udp.length, roce.udp.checksum), (ip.payload_len, 0));
+            assert!(roce.icrc_ok());
+        }
+    }
+}
+
+#[test]
+fn from_an_empty_entry_of_the_gid_table_a_frame_comes_from_the_address_zero() {
+    let mut bench = WireBench::new(64, &[], 11);
+    for (idx, p) in [peer(1), peer_ipv6(2)].into_iter().enumerate() {
+        bench.add_peer(Peer { sgid_index: 3, ..p });
+        let job = Job {
+            qp_idx: 1 + idx as u16,
+            opcode: 0x04,
+            ..Job::default()
+        };
+        bench.post(0, job, &[]);
+    }
+    bench.run_until("both sent", 2000, |b| b.done[0] == 2);
+    let sources: Vec<IpAddr> = (bench.sent.iter())
+        .map(|(f, ..)| match Roce::parse(f).unwrap().ip {
+            Ip::V4(ip) => ip.src.into(),
+            Ip::V6(ip) => ip.src.into(),
+        })
+        .collect();
+    assert_eq!(sources, [IpAddr::from([0; 4]), IpAddr::from([0; 16])]);
+}
+
+#[test]
 fn the_source_port_is_that_of_linux_at_both_ends() {
     let seed = seed();
     let mut rng = Stream::new(seed, "ports", 0);
     let mut bench = WireBench::new(64, &[], seed);
     let mut ports = Vec::new();
     for idx in 0..100 {
-        let mut p = peer(idx);
+        let mut p = if idx % 2 == 0 { peer(idx) } else { peer_ipv6(idx) };
         p.generation = rng.bits() as u16;
         p.dest_qpn = rng.bits() as u32 & 0xff_ffff;
         if idx < 4 {

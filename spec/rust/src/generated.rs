@@ -894,7 +894,7 @@ impl CmdPort {
 }
 
 byte_struct! {
-    /// SET_GID: handle is the GID index. An all-zero GID clears the entry.
+    /// SET_GID: handle is the GID index. An all-zero GID clears the entry; one that is not IPv4-mapped is UNSUPPORTED in a build without IPv6.
     ///
     /// 64 bytes, little-endian in memory.
     CmdGid, 64, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
@@ -927,7 +927,7 @@ impl CmdGid {
         handle, set_handle, with_handle, u32, |b| u32::from_le_bytes([b[4], b[5], b[6], b[7]]), |b, v| b[4..8].copy_from_slice(&v.to_le_bytes())
     }
     accessors! {
-        /// Byte 16 is the first on the wire; ::ffff:a.b.c.d is IPv4.
+        /// Byte 16 is the first on the wire; ::ffff:a.b.c.d is IPv4 on the wire, any other IPv6.
         ///
         /// 128 bits at byte 16.
         gid, set_gid, with_gid, [u8; 16], |b| [b[16], b[17], b[18], b[19], b[20], b[21], b[22], b[23], b[24], b[25], b[26], b[27], b[28], b[29], b[30], b[31]], |b, v| b[16..32].copy_from_slice(&v)

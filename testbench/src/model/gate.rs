@@ -330,6 +330,10 @@ pub struct Limits {
     pub ports: u8,
     /// GID entries.
     pub gids: u8,
+    /// Bit: the entry holds an IPv4-mapped GID.
+    pub gids_v4: u16,
+    /// Bit: the entry holds another GID. In neither: it is empty.
+    pub gids_v6: u16,
     /// The port's largest path MTU (1: 256 to 5: 4096).
     pub mtu: u8,
     /// P_Key table; an entry without any of its low 15 bits is empty.
@@ -343,6 +347,8 @@ impl Default for Limits {
         Self {
             ports: 1,
             gids: 16,
+            gids_v4: 0,
+            gids_v6: 0,
             mtu: 5,
             pkeys: [0xffff, 0, 0, 0, 0, 0, 0, 0],
             rd_atomic: 16,
@@ -445,7 +451,16 @@ fn value_ok(bit: u32, qp: &Subject, r: &Attrs, limits: &Limits) -> bool {
         PORT => is_port(r.port),
         AV => {
             let own_port = if r.has(PORT) { r.port } else { qp.port };
-            r.is_global && r.sgid_index < limits.gids && is_port(r.av_port) && r.av_port == own_port
+            // Not from an address of the other version of IP.
+            let other = match r.dgid {
+                [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ..] => limits.gids_v6,
+                _ => limits.gids_v4,
+            };
+            r.is_global
+                && r.sgid_index < limits.gids
+                && other >> r.sgid_index & 1 == 0
+                && is_port(r.av_port)
+                && r.av_port == own_port
         }
         PATH_MTU => (1..=limits.mtu.min(5)).contains(&r.path_mtu),
         TIMEOUT => r.timeout <= 31,

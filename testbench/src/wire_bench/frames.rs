@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Frames for the receiver.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use openrnic_sim::rng::Stream;
 
-use super::Port;
+use super::{OUR_IPV4, OUR_IPV6, Port};
 use crate::wire::{
-    Aeth, AtomicEth, Bth, Deth, ETHERTYPE_IPV4, Ethernet, ExtHeader, ExtHeaders, Ip, Ipv4, OpcodeInfo, PayloadRule,
-    ROCE_PORT, Reth, Roce, Udp, opcode_info,
+    Aeth, AtomicEth, Bth, Deth, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Ethernet, ExtHeader, ExtHeaders, Ip, Ipv4, Ipv6,
+    OpcodeInfo, PayloadRule, ROCE_PORT, Reth, Roce, Udp, opcode_info,
 };
 
 /// A right frame to this port: a peer's packet with plain fields.
@@ -33,7 +33,7 @@ pub fn plain(port: &Port, opcode: u8, payload: &[u8]) -> Roce {
             protocol: 17,
             checksum: 0,
             src: Ipv4Addr::new(192, 168, 77, 2),
-            dst: Ipv4Addr::new(192, 168, 77, 1),
+            dst: OUR_IPV4,
         }),
         udp: Udp {
             src_port: 0xc123,
@@ -58,12 +58,32 @@ pub fn plain(port: &Port, opcode: u8, payload: &[u8]) -> Roce {
     .finish()
 }
 
+/// The same packet over IPv6, to entry 7 of the default port's GID table.
+pub fn over_ipv6(mut roce: Roce) -> Roce {
+    roce.eth.ethertype = ETHERTYPE_IPV6;
+    roce.ip = Ip::V6(Ipv6 {
+        traffic_class: 2,
+        flow_label: 0x9_1234,
+        payload_len: 0,
+        next_header: 17,
+        hop_limit: 64,
+        src: Ipv6Addr::new(0xfd77, 0x8765, 0x4321, 0xfedc, 0xba98, 0x7654, 0x3210, 0x0123),
+        dst: OUR_IPV6,
+    });
+    roce.finish()
+}
+
+/// As [`plain`], over IPv6.
+pub fn plain_ipv6(port: &Port, opcode: u8, payload: &[u8]) -> Roce {
+    over_ipv6(plain(port, opcode, payload))
+}
+
 /// The opcodes that there are.
 pub fn opcodes() -> Vec<u8> {
     (0..=255).filter(|op| opcode_info(*op).is_some()).collect()
 }
 
-/// A right frame to this port with a random opcode, random fields, payload, tag and Ethernet padding.
+/// A right frame to an address of this port with a random opcode, random fields, payload, tag and Ethernet padding.
 pub fn random(port: &Port, rng: &mut Stream, max_payload: u64) -> Roce {
     let all = opcodes();
     let opcode = all[rng.below(all.len() as u64) as usize];
@@ -91,14 +111,33 @@ pub fn random_of(port: &Port, rng: &mut Stream, opcode: u8, max_payload: u64) ->
     };
     let payload: Vec<u8> = (0..len).map(|_| rng.bits() as u8).collect();
     let mut roce = plain(port, opcode, &payload);
-    let gids: Vec<Ipv4Addr> = port.gids.iter().flatten().copied().collect();
-    if let Ip::V4(ip) = &mut roce.ip {
-        ip.tos = rng.bits() as u8;
-        ip.id = rng.bits() as u16;
-        ip.fragment = (rng.bits() as u16) & 0xc000;
-        ip.ttl = 1 + rng.below(255) as u8;
-        ip.src = Ipv4Addr::from(rng.bits() as u32);
-        ip.dst = gids[rng.below(gids.len() as u64) as usize];
+    let gids: Vec<IpAddr> = port.gids.iter().flatten().copied().collect();
+    match gids[rng.below(gids.len() as u64) as usize] {
+        IpAddr::V4(dst) => {
+            roce.ip = Ip::V4(Ipv4 {
+                tos: rng.bits() as u8,
+                total_len: 0,
+                id: rng.bits() as u16,
+                fragment: (rng.bits() as u16) & 0xc000,
+                ttl: 1 + rng.below(255) as u8,
+                protocol: 17,
+                checksum: 0,
+                src: Ipv4Addr::from(rng.bits() as u32),
+                dst,
+            });
+        }
+        IpAddr::V6(dst) => {
+            roce.eth.ethertype = ETHERTYPE_IPV6;
+            roce.ip = Ip::V6(Ipv6 {
+                traffic_class: rng.bits() as u8,
+                flow_label: rng.bits() as u32 & 0xf_ffff,
+                payload_len: 0,
+                next_header: 17,
+                hop_limit: rng.bits() as u8,
+                src: Ipv6Addr::from(u128::from(rng.bits()) << 64 | u128::from(rng.bits())),
+                dst,
+            });
+        }
     }
     roce.eth.tag = rng.chance(0.3).then(|| rng.bits() as u16);
     roce.udp.src_port = rng.bits() as u16;

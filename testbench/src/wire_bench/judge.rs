@@ -2,7 +2,7 @@
 //! What the receiver must make of a frame: the rules in their order, on the bytes, without regard to how
 //! the RTL works.
 
-use super::Port;
+use super::{Port, gid_of, sgid_fields};
 use crate::wire::{Direction, ExtHeader, PayloadRule, icrc, opcode_info};
 
 /// Counters of the receive side, by their number.
@@ -67,23 +67,35 @@ pub fn judge(port: &Port, frame: &[u8], mac_err: bool) -> Verdict {
     }
     let tagged = number(12, 2) == 0x8100;
     let ip = if tagged { 18 } else { 14 };
-    let udp = ip + 20;
+    let ethertype = number(ip - 2, 2);
+    let v6 = ethertype == 0x86dd;
+    let ip_len = if v6 { 40 } else { 20 };
+    let udp = ip + ip_len;
     let bth = udp + 8;
     let there = frame.len().saturating_sub(ip);
 
-    let odd_shape = at(ip) != 0x45 || number(ip + 6, 2) & 0x3fff != 0;
-    if number(ip - 2, 2) != 0x0800 || at(ip + 9) != 17 || !odd_shape && number(udp + 2, 2) != 4791 {
+    let odd_shape = if v6 {
+        at(ip) >> 4 != 6
+    } else {
+        at(ip) != 0x45 || number(ip + 6, 2) & 0x3fff != 0
+    };
+    let protocol = at(if v6 { ip + 6 } else { ip + 9 });
+    if !v6 && ethertype != 0x0800 || protocol != 17 || !odd_shape && number(udp + 2, 2) != 4791 {
         return Verdict::Drop(Counter::DropNotRoce);
     }
     let sum: u64 = (0..10).map(|i| number(ip + 2 * i, 2)).sum();
-    if odd_shape || at(ip + 8) == 0 || (sum & 0xffff) + (sum >> 16) != 0xffff {
+    if odd_shape || !v6 && (at(ip + 8) == 0 || (sum & 0xffff) + (sum >> 16) != 0xffff) {
         return Verdict::Drop(Counter::DropIpHdr);
     }
 
-    let total = number(ip + 2, 2) as usize;
+    let total = if v6 {
+        40 + number(ip + 4, 2) as usize
+    } else {
+        number(ip + 2, 2) as usize
+    };
     let opcode = at(bth);
     let info = opcode_info(opcode);
-    let headers = 40 + info.map_or(0, |i| i.ext_len());
+    let headers = ip_len + 20 + info.map_or(0, |i| i.ext_len());
     let pad = usize::from(at(bth + 1) >> 4 & 3);
     let body = total.checked_sub(headers + 4);
     let payload = body.and_then(|b| b.checked_sub(pad));
@@ -95,7 +107,7 @@ pub fn judge(port: &Port, frame: &[u8], mac_err: bool) -> Verdict {
     let payload = match payload {
         Some(p)
             if total <= there
-                && number(udp + 4, 2) as usize + 20 == total
+                && number(udp + 4, 2) as usize + ip_len == total
                 && total.is_multiple_of(4)
                 && p <= 4096
                 && !rule_broken(p) =>
@@ -114,12 +126,18 @@ pub fn judge(port: &Port, frame: &[u8], mac_err: bool) -> Verdict {
     if icrc::fast(&frame[ip..end]).to_le_bytes() != frame[end..end + 4] {
         return Verdict::Drop(Counter::DropIcrc);
     }
-    let dip = number(ip + 16, 4);
-    if !port
-        .gids
-        .iter()
-        .any(|g| g.is_some_and(|ip| u64::from(u32::from(ip)) == dip))
-    {
+    let (sgid, dgid) = if v6 {
+        let address = |start: usize| std::array::from_fn(|i| at(start + i));
+        (address(ip + 8), address(ip + 24))
+    } else {
+        let address = |start: usize| gid_of([at(start), at(start + 1), at(start + 2), at(start + 3)].into());
+        (address(ip + 12), address(ip + 16))
+    };
+    // An IPv4-mapped GID is no address of IPv6.
+    let hit = (port.gids.iter().enumerate())
+        .filter(|(_, g)| g.is_some_and(|g| g.is_ipv6() == v6 && gid_of(g) == dgid))
+        .fold(0, |hit, (i, _)| hit | 1 << i);
+    if hit == 0 {
         return Verdict::Drop(Counter::DropDip);
     }
     let class = match info.direction {
@@ -136,11 +154,11 @@ pub fn judge(port: &Port, frame: &[u8], mac_err: bool) -> Verdict {
         ("pkey", number(bth + 2, 2)),
         ("dest_qpn", number(bth + 5, 3)),
         ("psn", number(bth + 9, 3)),
-        ("ecn", number(ip + 1, 1) & 3),
-        ("sip", number(ip + 12, 4)),
-        ("dip", dip),
+        ("ecn", u64::from(if v6 { at(ip + 1) >> 4 } else { at(ip + 1) } & 3)),
+        ("gid_hit", hit),
         ("payload_len", payload as u64),
     ];
+    fields.extend(sgid_fields(&sgid));
     let mut e = bth + 12;
     // Headers behind an XRCETH are not taken apart.
     for header in info.headers.iter().filter(|_| !info.xrc) {

@@ -8,7 +8,7 @@ pub mod frames;
 mod judge;
 
 use std::collections::VecDeque;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bits::{Bits, Layout};
 pub use judge::{Counter, Taken, Verdict, judge};
@@ -16,8 +16,8 @@ use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
 
 use crate::wire::{
-    Aeth, AtomicEth, Bth, ETHERTYPE_IPV4, Ethernet, ExtHeader, ExtHeaders, Ip, Ipv4, Mac, ROCE_PORT, Reth, Roce, Udp,
-    opcode_info, source_port,
+    Aeth, AtomicEth, Bth, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Ethernet, ExtHeader, ExtHeaders, Ip, Ipv4, Ipv6, Mac,
+    ROCE_PORT, Reth, Roce, Udp, opcode_info, source_port,
 };
 
 /// `rx_desc_t`.
@@ -30,8 +30,9 @@ pub const RX_DESC: Layout = Layout(&[
     ("dest_qpn", 24),
     ("psn", 24),
     ("ecn", 2),
-    ("sip", 32),
-    ("dip", 32),
+    ("sgid_tail", 64),
+    ("sgid_head", 64),
+    ("gid_hit", 16),
     ("payload_len", 13),
     ("va", 64),
     ("rkey", 32),
@@ -64,14 +65,34 @@ const TX_PIECE: Layout = Layout(&[("addr", 64), ("len", 13), ("is_inline", 1)]);
 const TX_ERR: Layout = Layout(&[("qp_idx", 16), ("psn", 24), ("err", 3)]);
 const RD_REQ: Layout = Layout(&[("addr", 64), ("len", 16)]);
 const RD_CTL: Layout = Layout(&[("last", 1), ("err", 3)]);
-const PORT_CFG: Layout = Layout(&[
+/// `port_cfg_t`.
+pub const PORT_CFG: Layout = Layout(&[
     ("mac", 48),
     ("mtu", 3),
     ("up", 1),
     ("pkey", 8 * 16),
     ("gid_v4", 16),
-    ("gid_ip", 16 * 32),
+    ("gid_v6", 16),
+    ("gid", 16 * 128),
+    // gid_wr
+    ("gid_wr_valid", 1),
+    ("gid_wr_idx", 4),
+    ("gid_wr_gid", 128),
 ]);
+
+/// The GID of an address; that of IPv4 is mapped.
+pub fn gid_of(ip: IpAddr) -> [u8; 16] {
+    match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    }
+}
+
+/// The source address as the fields of [`RX_DESC`].
+pub fn sgid_fields(gid: &[u8; 16]) -> [(&'static str, u64); 2] {
+    let half = |bytes: &[u8]| bytes.iter().rev().fold(0, |v, b| v << 8 | u64::from(*b));
+    [("sgid_tail", half(&gid[8..])), ("sgid_head", half(&gid[..8]))]
+}
 const QP_CTX: Layout = Layout(&[
     // hot
     ("valid", 1),
@@ -124,13 +145,18 @@ const QP_IDX_W: u32 = 8;
 /// Parameters of the smallest build: buffers of two packets of 4 KiB each, and 16 descriptors.
 pub const SMALL: [(&str, u64); 3] = [("RxBufBytes", 8192), ("RxNumDesc", 16), ("TxBufBytes", 8192)];
 
+/// Entry 0 of the GID table.
+pub const OUR_IPV4: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 1);
+/// Entry 7 of the GID table.
+pub const OUR_IPV6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0x1234, 0x5678, 0x9abc, 0xdef0, 0x0fed, 0xcba9, 0x8765);
+
 /// Configuration of the port.
 #[derive(Debug, Clone)]
 pub struct Port {
     /// Its MAC address.
     pub mac: Mac,
-    /// IPv4 addresses of the GID table; none: not an IPv4-mapped entry.
-    pub gids: [Option<Ipv4Addr>; 16],
+    /// Addresses of the GID table; none: an empty entry.
+    pub gids: [Option<IpAddr>; 16],
     /// P_Key table.
     pub pkeys: [u16; 8],
 }
@@ -138,8 +164,10 @@ pub struct Port {
 impl Default for Port {
     fn default() -> Self {
         let mut gids = [None; 16];
-        gids[0] = Some(Ipv4Addr::new(192, 168, 77, 1));
-        gids[15] = Some(Ipv4Addr::new(10, 0, 0, 1));
+        gids[0] = Some(OUR_IPV4.into());
+        gids[7] = Some(OUR_IPV6.into());
+        gids[8] = Some(Ipv6Addr::new(0xfe80, 0, 0, 0, 0x11, 0xff_u16, 0xfe00, 1).into());
+        gids[15] = Some(Ipv4Addr::new(10, 0, 0, 1).into());
         let mut pkeys = [0xffff; 8];
         pkeys[5] = 0x8123;
         Self {
@@ -158,7 +186,7 @@ pub struct Peer {
     pub generation: u16,
     pub dest_qpn: u32,
     pub dmac: Mac,
-    pub dip: Ipv4Addr,
+    pub dip: IpAddr,
     pub vlan: u16,
     pub sgid_index: usize,
     pub pkey_index: usize,
@@ -389,14 +417,33 @@ impl WireBench {
         for (i, pkey) in port.pkeys.iter().enumerate() {
             bits.set(PORT_CFG.field("pkey").0 + 16 * i as u32, 16, u64::from(*pkey));
         }
-        for (i, gid) in port.gids.iter().enumerate() {
-            // An entry that is no IPv4 address holds something else.
-            let ip = gid.map_or(0x0102_0304, u32::from);
-            bits.set(PORT_CFG.field("gid_v4").0 + i as u32, 1, u64::from(gid.is_some()));
-            bits.set(PORT_CFG.field("gid_ip").0 + 32 * i as u32, 32, u64::from(ip));
+        // What an empty entry holds is void.
+        let gids = port.gids.map(|g| gid_of(g.unwrap_or(Ipv4Addr::new(1, 2, 3, 4).into())));
+        for (i, (ip, gid)) in port.gids.iter().zip(&gids).enumerate() {
+            let at = i as u32;
+            bits.set(
+                PORT_CFG.field("gid_v4").0 + at,
+                1,
+                ip.is_some_and(|ip| ip.is_ipv4()).into(),
+            );
+            bits.set(
+                PORT_CFG.field("gid_v6").0 + at,
+                1,
+                ip.is_some_and(|ip| ip.is_ipv6()).into(),
+            );
+            bits.set_bytes(PORT_CFG.field("gid").0 + 128 * at, gid);
         }
-        self.dut.set_wide("port_cfg_i", &bits.0);
         self.port = port;
+        // One entry after the other is told to those who keep a copy.
+        for (i, gid) in gids.iter().enumerate() {
+            bits.set(PORT_CFG.field("gid_wr_valid").0, 1, 1);
+            bits.set(PORT_CFG.field("gid_wr_idx").0, 4, i as u64);
+            bits.set_bytes(PORT_CFG.field("gid_wr_gid").0, gid);
+            self.dut.set_wide("port_cfg_i", &bits.0);
+            self.cycle();
+        }
+        bits.set(PORT_CFG.field("gid_wr_valid").0, 1, 0);
+        self.dut.set_wide("port_cfg_i", &bits.0);
     }
 
     /// Lets the MAC receive a frame.
@@ -615,19 +662,35 @@ impl WireBench {
                 src: self.port.mac,
                 // The tag's bit 12 is DEI, which a path has no room for.
                 tag: (peer.vlan & 0x8000 != 0).then_some((peer.vlan & 0x7000) << 1 | peer.vlan & 0xfff),
-                ethertype: ETHERTYPE_IPV4,
+                ethertype: if peer.dip.is_ipv4() {
+                    ETHERTYPE_IPV4
+                } else {
+                    ETHERTYPE_IPV6
+                },
             },
-            ip: Ip::V4(Ipv4 {
-                tos: peer.traffic_class,
-                total_len: 0,
-                id: 0,
-                fragment: 0x4000,
-                ttl: peer.hop_limit,
-                protocol: 17,
-                checksum: 0,
-                src: self.port.gids[peer.sgid_index].expect("an IPv4 GID"),
-                dst: peer.dip,
-            }),
+            ip: match (self.port.gids[peer.sgid_index].expect("a GID"), peer.dip) {
+                (IpAddr::V4(src), IpAddr::V4(dst)) => Ip::V4(Ipv4 {
+                    tos: peer.traffic_class,
+                    total_len: 0,
+                    id: 0,
+                    fragment: 0x4000,
+                    ttl: peer.hop_limit,
+                    protocol: 17,
+                    checksum: 0,
+                    src,
+                    dst,
+                }),
+                (IpAddr::V6(src), IpAddr::V6(dst)) => Ip::V6(Ipv6 {
+                    traffic_class: peer.traffic_class,
+                    flow_label: peer.flow_label,
+                    payload_len: 0,
+                    next_header: 17,
+                    hop_limit: peer.hop_limit,
+                    src,
+                    dst,
+                }),
+                (src, dst) => panic!("from {src} to {dst}"),
+            },
             udp: Udp {
                 src_port: source_port(peer.flow_label, local_qpn, peer.dest_qpn),
                 dst_port: ROCE_PORT,
@@ -660,10 +723,7 @@ impl WireBench {
     fn context(&self, idx: u16) -> Bits {
         let peer = self.peer(idx);
         let mut bits = Bits::new(QP_CTX.width());
-        let mut dgid = [0; 16];
-        dgid[10..12].fill(0xff);
-        dgid[12..].copy_from_slice(&peer.dip.octets());
-        bits.set_bytes(QP_CTX.field("dgid").0, &dgid);
+        bits.set_bytes(QP_CTX.field("dgid").0, &gid_of(peer.dip));
         bits.set_bytes(QP_CTX.field("dmac").0, &peer.dmac);
         for (field, value) in [
             ("valid", 1),
