@@ -102,7 +102,12 @@ struct Found {
 /// Episodes take turns with the data width and with the number of connections.
 fn setup_of(seed: u64, episode: u64) -> Setup {
     let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ episode.wrapping_add(1).wrapping_mul(0xd134_2543_de82_ef95);
-    let width = if episode.is_multiple_of(2) { 64 } else { 512 };
+    // Both widths for each shard, however many there are.
+    let width = if (episode + episode / 2).is_multiple_of(2) {
+        64
+    } else {
+        512
+    };
     let connections = [8, 16, 4, 32, 12, 24][(episode / 2 % 6) as usize];
     let mut setup = Setup::new(width, seed, connections, ROUNDS);
     // Some are quiet: nothing may come twice there.

@@ -45,8 +45,8 @@ impl Counters {
     /// Something is counted between `least` and `most` times.
     pub fn range(&mut self, name: &'static str, least: u64, most: u64) {
         let c = self.counted.entry(name).or_default();
-        c.0 += least;
-        c.1 += most;
+        c.0 = c.0.saturating_add(least);
+        c.1 = c.1.saturating_add(most);
     }
 
     /// What was counted at least.

@@ -5,6 +5,8 @@
 //! It sees a response when the wire has delivered it, the device handles it later. So what is acknowledged here is what the device
 //! may know at most; each rule below holds for anything between.
 
+use std::collections::VecDeque;
+
 use super::{
     Checked, Op, QpConfig, Request, differ, first_psn, opcode, psn_near, psn_wire, rnr_timer_ns, syndrome, timeout_ns,
 };
@@ -66,8 +68,8 @@ pub fn psns_of(op: Op, len: usize, mtu: usize) -> u64 {
 /// Why packets come again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Again {
-    /// Somebody told: a sequence NAK, an RNR NAK, a response behind a gap.
-    Told,
+    /// Somebody told: a sequence NAK, an RNR NAK, a response behind a gap; and that may have been the reason alone.
+    Told { used: bool },
     /// Nobody answered in time.
     Silence,
 }
@@ -114,14 +116,17 @@ pub struct Requester {
     tokens: u64,
     /// Last time that something was acknowledged, or sent for the first time with nothing outstanding, or that it went back.
     restarted: u64,
+    /// Such times before, as far as what was decided before them may still come.
+    restarts: VecDeque<u64>,
     tries: u32,
     rnr: Option<(u64, u64, u64)>,
     /// When a NAK arrived that ends it.
     failed: Option<u64>,
     /// It may have given up: whatever it sends is still judged, but it need not send.
     pub counts: RequesterCounts,
-    /// Most times in a row that it went back without progress.
+    /// Most times in a row that it may have taken a retry without progress, told or not.
     pub most_tries: u32,
+    without_progress: u32,
 }
 
 impl Requester {
@@ -142,11 +147,13 @@ impl Requester {
             read_at: None,
             tokens: 0,
             restarted: 0,
+            restarts: VecDeque::new(),
             tries: 0,
             rnr: None,
             failed: None,
             counts: RequesterCounts::default(),
             most_tries: 0,
+            without_progress: 0,
         }
     }
 
@@ -267,9 +274,13 @@ impl Requester {
             }
             let waited = now_ns.saturating_sub(self.restarted);
             let limit = timeout_ns(self.config.timeout);
+            let silence = self.config.timeout != 0 && self.may_time_out(now_ns, limit);
             again = Some(if self.tokens > 0 {
-                Again::Told
-            } else if self.config.timeout != 0 && waited * 2 >= limit {
+                Again::Told {
+                    // Perhaps it went back by itself, and will once more because it was told to.
+                    used: !silence,
+                }
+            } else if silence {
                 Again::Silence
             } else {
                 return what(
@@ -319,14 +330,13 @@ impl Requester {
         let first = m.first;
         self.counts.packets += 1;
         match again {
-            Some(Again::Told) => {
-                self.tokens -= 1;
+            Some(Again::Told { used }) => {
+                self.tokens -= u64::from(used);
                 self.counts.told += 1;
             }
             Some(Again::Silence) => {
                 self.counts.timeouts += 1;
                 self.tries += 1;
-                self.most_tries = self.most_tries.max(self.tries);
                 // One more: progress may have been made between its decision and this frame.
                 if self.tries > u32::from(self.config.retry_cnt) + 1 {
                     return differ(
@@ -342,11 +352,16 @@ impl Requester {
         }
         if again.is_some() {
             self.target = psn;
-            self.restarted = now_ns;
+            self.restart(now_ns);
+            self.without_progress += 1;
+            // Being told twice may have been one way back.
+            self.most_tries = self.most_tries.max(self.without_progress + self.tokens as u32);
         }
         if psn < self.top {
             self.counts.again += 1;
         } else if self.una == self.top {
+            // No timer ran before.
+            self.restarts.clear();
             self.restarted = now_ns;
         }
         self.next = psn + advance;
@@ -366,9 +381,28 @@ impl Requester {
     fn progress(&mut self, to: u64, now_ns: u64) {
         if to > self.una {
             self.una = to;
-            self.restarted = now_ns;
+            self.restart(now_ns);
             self.tries = 0;
+            self.without_progress = 0;
         }
+    }
+
+    fn restart(&mut self, now_ns: u64) {
+        self.restarts.push_back(self.restarted);
+        self.restarted = now_ns;
+        // One that has ended longer ago than frames take explains nothing any more.
+        while self.restarts.get(1).copied().unwrap_or(self.restarted) + LAG_NS < now_ns {
+            if self.restarts.pop_front().is_none() {
+                break;
+            }
+        }
+    }
+
+    /// A timer may have run out, since the last restart or shortly before it. The device starts its timer when it plans the
+    /// packet, which comes out later: half of the time is what is asked for.
+    fn may_time_out(&self, now_ns: u64, limit: u64) -> bool {
+        let points: Vec<u64> = self.restarts.iter().copied().chain([self.restarted, now_ns]).collect();
+        points.windows(2).any(|w| w[1].saturating_sub(w[0]) * 2 >= limit)
     }
 
     /// A response has arrived.
@@ -455,6 +489,8 @@ impl Requester {
         self.messages.clear();
         self.tokens = 0;
         self.tries = 0;
+        self.without_progress = 0;
+        self.most_tries = 0;
         self.rnr = None;
         self.target = self.next;
         (self.top >> 24) - (from.min(self.top) >> 24)

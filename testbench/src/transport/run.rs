@@ -928,7 +928,7 @@ impl Episode {
         }
         let due: Option<SendDone> = slot.outcomes[end].sends.front().cloned();
         if seen.status == status::RETRY_EXC_ERR && due.as_ref().is_none_or(|d| d.status != seen.status) {
-            // Bad luck, if it really tried so often.
+            // Bad luck, if it really tried so often: a NAK that ends its sender is not repeated when it is lost.
             let judge = self.judge.borrow();
             let tries = judge
                 .connections

@@ -395,6 +395,10 @@ fn work(rng: &mut Stream, g: &Ground<'_>, from: usize, fault: Option<Fault>) -> 
         out.requests.push(r);
         out.receives.extend(receive);
     }
+    if let Some(last) = out.requests.last_mut() {
+        // When it has completed, all have.
+        last.signaled = true;
+    }
     if let Some(kind) = fault {
         // Receives behind the one at fault are flushed, where the responder fails.
         let fails = !matches!(kind, Fault::BadLocal | Fault::NotReady | Fault::Silence);
