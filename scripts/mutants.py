@@ -351,7 +351,7 @@ def equal(source: Source, site: Site) -> bool:
     def read(name: str, replaced: str | None) -> str:
         chosen = [str(copy) if f == replaced else str(ROOT / f) for f in files]
         given = " ".join(f"-G {k}={v}" for k, v in params.items())
-        return f"read_slang --unroll-limit 100000 {given} --top {top} {' '.join(chosen)}\nprep -flatten -top {top}\nchformal -remove\nmemory_map\nopt -full\nrename {top} {name}\ndesign -stash {name}\n"
+        return f"read_slang --unroll-limit 100000 {given} --top {top} {' '.join(chosen)}\nprep -flatten -top {top}\nchformal -remove\nmemory_map\nopt -full\nopt_clean -purge\nrename {top} {name}\ndesign -stash {name}\n"
 
     (work / "equal.ys").write_text(
         read("gold", None) + read("gate", source.file)

@@ -346,6 +346,85 @@ goldens! {
         arm, with_arm = true;
         consumer, with_consumer = 2;
     }
+    LinkHead [
+        "05 7e fe 03  10 01 04 00"
+    ] {
+        kind, with_kind = 5;
+        session, with_session = 0x7e;
+        seq, with_seq = 0xfe;
+        ack, with_ack = 3;
+        payload_len, with_payload_len = 0x110;
+        window, with_window = 4;
+    }
+    LinkWelcome [
+        "52 4c 4b 31  40 1f 00 00"
+    ] {
+        magic, with_magic = 0x314b_4c52;
+        clk_period_ps, with_clk_period_ps = 8000;
+    }
+    LinkControl [
+        "03 00 00 00  00 00 00 00"
+    ] {
+        run, with_run = true;
+        bus_master, with_bus_master = true;
+    }
+    QpLive [
+        "f0 cd ab aa aa 0a 3c 14  6e b4 8a 82 a8 50 c8 1e
+         ea ec 72 b1 0e bb 1e 42  34 89 ca 64 b2 f3 cd 00
+         42 5e d1 76 ac fa 28 04  1e 97 80 79 05 00 00 00
+         5a 65 2c 2a 36 09 df 02  d0 a5 20 74 72 42 8e 41"
+    ] {
+        qpn, with_qpn = 0xabcdf0;
+        state, with_state = 0x2;
+        sq_draining, with_sq_draining = true;
+        valid, with_valid = false;
+        live, with_live = true;
+        halted, with_halted = false;
+        enabled, with_enabled = true;
+        resync, with_resync = false;
+        rnr_wait, with_rnr_wait = true;
+        timer_on, with_timer_on = false;
+        rem_fail, with_rem_fail = true;
+        loc_fail, with_loc_fail = false;
+        alone, with_alone = true;
+        records_full, with_records_full = false;
+        stopped, with_stopped = true;
+        wqe_here, with_wqe_here = false;
+        wqe_pending, with_wqe_pending = true;
+        tx_waiting, with_tx_waiting = false;
+        rx_waiting, with_rx_waiting = true;
+        records, with_records = 0x3c;
+        rd_count, with_rd_count = 0x14;
+        sq_prod, with_sq_prod = 0xb46e;
+        sq_cons, with_sq_cons = 0x828a;
+        sq_fresh, with_sq_fresh = 0x50a8;
+        snd_wqe, with_snd_wqe = 0x1ec8;
+        snd_off, with_snd_off = 0xb172ecea;
+        msg_len, with_msg_len = 0x421ebb0e;
+        next_psn, with_next_psn = 0xca8934;
+        retries, with_retries = 0x4;
+        rnr_tries, with_rnr_tries = 0x6;
+        una_psn, with_una_psn = 0xcdf3b2;
+        retry_cnt, with_retry_cnt = 0x0;
+        rnr_retry, with_rnr_retry = 0x0;
+        top_psn, with_top_psn = 0xd15e42;
+        max_rd_atomic, with_max_rd_atomic = 0x76;
+        rd_psn, with_rd_psn = 0x28faac;
+        timeout, with_timeout = 0x4;
+        late, with_late = 0x57980971e;
+        epsn, with_epsn = 0x2c655a;
+        recv_live, with_recv_live = false;
+        recv_halted, with_recv_halted = true;
+        nak_sent, with_nak_sent = false;
+        in_send, with_in_send = true;
+        in_write, with_in_write = false;
+        ack_waiting, with_ack_waiting = true;
+        msn, with_msn = 0xdf0936;
+        rd_waiting, with_rd_waiting = 0x2;
+        rq_prod, with_rq_prod = 0xa5d0;
+        rq_next, with_rq_next = 0x7420;
+        msg_done, with_msg_done = 0x418e4272;
+    }
     CqHdr [
         "08 00 01 00 00 00 00 00  02 b4 3f 00  a5 02 00 01"
     ] {

@@ -83,13 +83,13 @@ module msg_top
     cfg             = '0;
     cfg.pkey[0]     = 16'hffff;
     cfg.gid_v4[0]   = 1'b1;
-    cfg.gid_ip[0]   = 32'h0a00_0002;
+    cfg.gid[0]      = 128'h0200000a_ffff0000_00000000_00000000;   // ::ffff:10.0.0.2, byte 0 lowest
     desc            = '0;
     desc.opcode     = job.opcode;
     desc.pkey       = 16'hffff;
     desc.psn        = job.psn;
-    desc.sip        = 32'h0a00_0001;
-    desc.dip        = 32'h0a00_0002;
+    desc.sgid       = v.ctx.path.dgid;
+    desc.gid_hit[0] = 1'b1;
     desc.payload_len = job.payload_len;
     desc.dma_len    = job.dma_len;
   end
