@@ -74,6 +74,7 @@ module rnic_host
       .reg_we_o(reg_we), .reg_waddr_o(reg_waddr), .reg_wdata_o(reg_wdata),
       .reg_re_o(reg_re), .reg_raddr_o(reg_raddr), .reg_rdata_i(reg_rdata), .reg_ok_i(reg_ok), .ur_wr_o(ur_wr), .ur_rd_o(ur_rd)
   );
+  logic [7:0] rd_open;                   // reads of host memory under way
   rnic_bar_regs #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
       .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
@@ -100,7 +101,6 @@ module rnic_host
 
   // ---------------------------------------------------------------- DMA and interrupts
   logic [3:0] wr_pending;
-  logic [7:0] rd_open;
   logic wr_sent, rd_valid, rd_ready, wq_want, wq_valid, wq_ready, wq_last, mx_valid;
   rq_hdr_t rd_hdr, wq_hdr;
   logic [DataW-1:0] wq_data, mx_data;
