@@ -58,6 +58,7 @@ rtl/send/rnic_send_admit.sv
 rtl/send/rnic_send_ctl.sv
 rtl/send/rnic_send_jobs.sv
 rtl/send/rnic_send_local.sv
+rtl/send/rnic_send_look.sv
 rtl/send/rnic_send_pkt.sv
 rtl/send/rnic_send_place.sv
 rtl/send/rnic_send_plan.sv

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use openrnic_spec::{self as spec, QpLive, QpState, SqWqe, WqeOpcode, regs};
+use openrnic_spec::{self as spec, DIAG_SEND_WORDS, DiagSelect, DiagStatus, QpLive, QpState, SqWqe, WqeOpcode, regs};
 
 use crate::bus::Bus;
 use crate::device::{Core, lock};
@@ -14,8 +14,7 @@ use crate::error::{Doing, Error, Result};
 use crate::qp::QueuePair;
 use crate::types::Qpn;
 
-/// Words of a look that the requester answers; the responder answers those behind them.
-const REQUESTER_WORDS: u32 = 6;
+/// Words of a look: DIAG_SEND_WORDS of the requester, and the responder's.
 const WORDS: u32 = QpLive::BYTES as u32 / 8;
 /// Longest wait for one word, in clock cycles. A look waits for the visit of a queue pair that is under way, and that may wait for the
 /// host for a while.
@@ -391,7 +390,7 @@ impl<B: Bus> Core<B> {
     fn look_done(&mut self) -> Result<bool> {
         let start = self.bus.now_cycles();
         let mut step = 4;
-        while self.read32(regs::DIAG_STATUS)? & 1 != 0 {
+        while DiagStatus(self.read32(regs::DIAG_STATUS)?.to_le_bytes()).busy() {
             if self.bus.now_cycles().saturating_sub(start) >= LOOK_CYCLES {
                 return Ok(false);
             }
@@ -407,7 +406,8 @@ impl<B: Bus> Core<B> {
             if !self.look_done()? {
                 return Ok(false);
             }
-            self.write32(regs::DIAG_SELECT, qpn.0 & 0xff_ffff | word << 24)?;
+            let select = DiagSelect::new().with_qpn(qpn.0).with_word(word as u8);
+            self.write32(regs::DIAG_SELECT, u32::from_le_bytes(select.0))?;
             if !self.look_done()? {
                 return Ok(false);
             }
@@ -427,15 +427,15 @@ impl<B: Bus> Core<B> {
         // The words are read one by one: of a queue pair that stands still they belong together, which the second reading shows.
         for _ in 0..3 {
             let mut now = QpLive::new();
-            requester = self.words(qpn, 0..REQUESTER_WORDS, &mut now)?;
-            responder = self.words(qpn, REQUESTER_WORDS..WORDS, &mut now)?;
+            requester = self.words(qpn, 0..DIAG_SEND_WORDS, &mut now)?;
+            responder = self.words(qpn, DIAG_SEND_WORDS..WORDS, &mut now)?;
             moving = QpLive(now.0).with_late(0) != QpLive(live.0).with_late(0);
             live = now;
             if !moving {
                 break;
             }
         }
-        let reads = (self.read32(regs::DIAG_STATUS)? >> 8) as u8;
+        let reads = DiagStatus(self.read32(regs::DIAG_STATUS)?.to_le_bytes()).reads();
         let at = self.map.at(regs::CTRL_CYCLES);
         let cycle = self.bus.mmio_read64(at).doing("reading the cycle counter")?;
         let Some(qp) = self.qps.get(&qpn.0) else {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use openrnic_sim::device::{BadKeep, Device, MacBeat, TlpBeat, TlpIn, TlpOut};
 use openrnic_sim::model::ModelError;
-use openrnic_spec::{LINK_SLOTS, LinkKind};
+use openrnic_spec::{CqHdr, LINK_SLOTS, LinkKind};
 
 use crate::endpoint::{Endpoint, LinkParams, LinkStats};
 use crate::line::Line;
@@ -13,7 +13,7 @@ use crate::line::Line;
 /// Bytes of a beat.
 const BEAT: usize = 8;
 /// Bytes of a TLP header.
-const HEADER: usize = 16;
+const HEADER: usize = CqHdr::BYTES;
 /// Frames that wait to go out while more are taken.
 const BACKLOG: usize = 2 * LINK_SLOTS as usize;
 

@@ -22,6 +22,7 @@ use std::rc::Rc;
 use openrnic_driver::OpenParams;
 use openrnic_sim::pcie::HostParams;
 use openrnic_sim::{NicBus, SimError, World, WorldParams};
+use openrnic_spec::CqHdr;
 
 pub use device::SerialDevice;
 pub use endpoint::{LinkError, LinkParams};
@@ -30,7 +31,7 @@ pub use line::{Line, LineError};
 /// Ticks until the root complex lets the function out of reset.
 const RESET_TICKS: u64 = 8;
 /// Largest TLP payload that the root complex sends and lets the function send, in bytes.
-const MAX_PAYLOAD: u64 = openrnic_spec::LINK_MAX_PAYLOAD as u64 - 16;
+const MAX_PAYLOAD: u64 = openrnic_spec::LINK_MAX_PAYLOAD as u64 - CqHdr::BYTES as u64;
 
 /// How a driver should open a device behind a line: reads that one completion answers, and the longest completion time-out that the
 /// device knows (2^23 clock cycles), since what it asks for comes slowly, and later still when bytes were lost.

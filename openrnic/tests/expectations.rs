@@ -2,55 +2,28 @@
 //! An expectation that does not hold fails the run, with the step's line and what is there instead.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod common;
+
 use std::path::Path;
 
 use openrnic::{RunOptions, Scenario, check};
 
-const BASE: &str = r#"name = "t"
-[sim]
-wait_cycles = 5000
-[[nic]]
-name = "a"
-[[nic]]
-name = "b"
-[[mr]]
-name = "m"
-nic = "a"
-bytes = 256
-fill = "count"
-[[mr]]
-name = "n"
-nic = "b"
-bytes = 256
-[[qp]]
-name = "q"
-nic = "a"
-count = 2
-[[qp]]
-name = "r"
-nic = "b"
-count = 2
-[[step]]
-do = "install"
-qps = "q"
-[[step]]
-do = "install"
-qps = "r"
-[[step]]
-do = "connect"
-a = "q"
-b = "r"
-[[step]]
+/// A WRITE is posted.
+fn base() -> String {
+    common::base(5000)
+        + r#"[[step]]
 do = "post_send"
 qps = "q[0]"
 op = "RDMA_WRITE"
 sg = [{ mr = "m", bytes = 200 }]
 remote = "n"
-"#;
+"#
+}
 
-/// Runs `BASE` and more; the message of the failure with its line in the added part.
+/// Runs that and more; the message of the failure with its line in the added part.
 fn failure(more: &str) -> Option<(usize, String)> {
-    let text = format!("{BASE}{more}");
+    let base = base();
+    let text = format!("{base}{more}");
     let scenario = Scenario::parse(Path::new("t.toml"), text).unwrap_or_else(|e| panic!("{e}"));
     check::check(&scenario).unwrap_or_else(|e| panic!("{e}"));
     let seed = std::env::var("OPENRNIC_SEED").ok().and_then(|s| s.parse().ok());
@@ -64,7 +37,7 @@ fn failure(more: &str) -> Option<(usize, String)> {
     ) {
         Ok(_) => None,
         Err(f) => {
-            let line = f.line.unwrap_or(0).saturating_sub(BASE.matches('\n').count());
+            let line = f.line.unwrap_or(0).saturating_sub(base.matches('\n').count());
             Some((line, format!("{:#}", f.error)))
         }
     }

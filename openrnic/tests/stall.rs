@@ -2,49 +2,14 @@
 //! `--on-stall`: a wait that runs out tells of each queue pair what it waits for; another failure does not.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod common;
+
 use std::path::Path;
 
 use openrnic::{Failure, RunOptions, Scenario, check};
 
-const BASE: &str = r#"name = "t"
-[sim]
-wait_cycles = 6000
-[[nic]]
-name = "a"
-[[nic]]
-name = "b"
-[[mr]]
-name = "m"
-nic = "a"
-bytes = 256
-fill = "count"
-[[mr]]
-name = "n"
-nic = "b"
-bytes = 256
-[[qp]]
-name = "q"
-nic = "a"
-count = 2
-[[qp]]
-name = "r"
-nic = "b"
-count = 2
-[[step]]
-do = "install"
-qps = "q"
-[[step]]
-do = "install"
-qps = "r"
-[[step]]
-do = "connect"
-a = "q"
-b = "r"
-psn = 0x100
-"#;
-
 fn failure(more: &str, on_stall: bool) -> Box<Failure> {
-    let scenario = Scenario::parse(Path::new("t.toml"), format!("{BASE}{more}")).unwrap_or_else(|e| panic!("{e}"));
+    let scenario = Scenario::parse(Path::new("t.toml"), common::base(6000) + more).unwrap_or_else(|e| panic!("{e}"));
     check::check(&scenario).unwrap_or_else(|e| panic!("{e}"));
     let options = RunOptions {
         on_stall,

@@ -91,7 +91,7 @@ module rnic_core
   logic diag_valid, diag_to_send;
   logic [1:0] diag_done;                     // requester, responder
   logic [1:0][63:0] diag_data;
-  diag_t diag;
+  diag_select_t diag;
   assign diag_to_send = 32'(diag.word) < DIAG_SEND_WORDS;
   db_eq_t eq_db;
   cq_db_t cq_db;

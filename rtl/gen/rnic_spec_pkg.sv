@@ -49,6 +49,7 @@ package rnic_spec_pkg;
   localparam logic [11:0] DB_RQ = 12'h008;
   localparam logic [11:0] DB_CQ = 12'h010;
   localparam logic [11:0] DB_SRQ = 12'h018;
+  localparam logic [31:0] DIAG_SEND_WORDS = 32'h00000006;  // words of a QpLive that are the requester's; the responder has those behind them
   localparam logic [15:0] ETHERTYPE_IPV4 = 16'h0800;
   localparam logic [15:0] ETHERTYPE_IPV6 = 16'h86dd;
   localparam logic [15:0] ETHERTYPE_VLAN = 16'h8100;
@@ -831,6 +832,29 @@ package rnic_spec_pkg;
   localparam int unsigned QP_LIVE_BYTES = 64;
   function automatic logic qp_live_rsvd_ok(qp_live_t x);
     return {x.rsvd_0, x.rsvd_1, x.rsvd_2, x.rsvd_3, x.rsvd_4, x.rsvd_5, x.rsvd_6, x.rsvd_7, x.rsvd_8, x.rsvd_9} == '0;
+  endfunction
+
+  // Which word of which queue pair a look gives (DIAG block, register SELECT).
+  typedef struct packed {
+    logic [4:0]    rsvd_0;  // 3.3
+    logic [2:0]    word;  // 3.0: word of 8 bytes of a QpLive
+    logic [23:0]   qpn;  // 0.0: QPN; its table index counts
+  } diag_select_t;
+  localparam int unsigned DIAG_SELECT_BYTES = 4;
+  function automatic logic diag_select_rsvd_ok(diag_select_t x);
+    return {x.rsvd_0} == '0;
+  endfunction
+
+  // Register STATUS of the DIAG block.
+  typedef struct packed {
+    logic [15:0]   rsvd_1;  // 2.0
+    logic [7:0]    reads;  // 1.0: DMA reads without an answer, those of commands not counted; 255 at most
+    logic [6:0]    rsvd_0;  // 0.1
+    logic          busy;  // 0.0: a look is under way
+  } diag_status_t;
+  localparam int unsigned DIAG_STATUS_BYTES = 4;
+  function automatic logic diag_status_rsvd_ok(diag_status_t x);
+    return {x.rsvd_0, x.rsvd_1} == '0;
   endfunction
 
   // First basic block of a send WQE; SGEs (or inline data) from byte 32 on, continuing into the WQE's further blocks.
@@ -1819,8 +1843,8 @@ package rnic_spec_pkg;
   localparam logic [17:0] BLK_DIAG_BASE = 18'h00500;
   localparam logic [31:0] BLK_DIAG_TYPE = 32'h0001_0006;
   localparam logic [31:0] BLK_DIAG_NEXT = 32'h00000000;
-  localparam logic [17:0] REG_DIAG_SELECT = 18'h00508;  // rw: bits 23:0 QPN (its table index counts), bits 26:24 the word of a QpLive; writing it begins a look, unless one is under way
-  localparam logic [17:0] REG_DIAG_STATUS = 18'h0050c;  // ro: bit 0: a look is under way; bits 15:8: DMA reads without an answer, those of commands not counted
+  localparam logic [17:0] REG_DIAG_SELECT = 18'h00508;  // rw: DiagSelect; writing it begins a look, unless one is under way
+  localparam logic [17:0] REG_DIAG_STATUS = 18'h0050c;  // ro: DiagStatus
   localparam logic [17:0] REG_DIAG_DATA = 18'h00510;  // ro, 64 bits: the word, when no look is under way
 
   // ---- RNR NAK timer codes

@@ -53,7 +53,7 @@ module rnic_bar_regs
     output db_eq_t eq_db_o,
     // a look at a queue pair: asked until it is answered
     output logic diag_valid_o,
-    output diag_t diag_o,
+    output diag_select_t diag_o,
     input  logic diag_done_i,
     input  logic [63:0] diag_data_i,
     input  logic [7:0] diag_reads_i,
@@ -89,6 +89,12 @@ module rnic_bar_regs
   } word_t;
   logic [31:0] status;
   logic [63:0] diag_data_q;
+  diag_status_t diag_status;
+  always_comb begin
+    diag_status       = '0;
+    diag_status.busy  = diag_valid_o;
+    diag_status.reads = diag_reads_i;
+  end
   assign status = {29'd0, port_up_i, fatal_i, ready_i};
 
   function automatic word_t reg_read(addr_t a);
@@ -128,7 +134,7 @@ module rnic_bar_regs
       BLK_DIAG_BASE: r.value = BLK_DIAG_TYPE;
       BLK_DIAG_BASE + addr_t'(4): r.value = BLK_DIAG_NEXT;
       REG_DIAG_SELECT: r.value = 32'(diag_o);
-      REG_DIAG_STATUS: r.value = {16'd0, diag_reads_i, 7'd0, diag_valid_o};
+      REG_DIAG_STATUS: r.value = diag_status;
       REG_DIAG_DATA: r.value = diag_data_q[31:0];
       REG_DIAG_DATA + addr_t'(4): r.value = diag_data_q[63:32];
       default: r.ok = 1'b0;
@@ -232,8 +238,9 @@ module rnic_bar_regs
     if (diag_done_i) begin
       diag_valid_o <= 1'b0;
     end else if (hit(we_i, waddr_i, REG_DIAG_SELECT) && !diag_valid_o) begin
-      diag_valid_o <= 1'b1;
-      diag_o       <= diag_t'(w[26:0]);
+      diag_valid_o  <= 1'b1;
+      diag_o        <= diag_select_t'(w);
+      diag_o.rsvd_0 <= '0;
     end
     if (rst_i) begin
       diag_valid_o      <= 1'b0;

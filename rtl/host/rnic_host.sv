@@ -44,7 +44,7 @@ module rnic_host
     output logic [63:0] cmd_ring_base_o, output logic [63:0] cmd_cpl_base_o, output logic [3:0] cmd_log_size_o, output logic cmd_restart_o,
     output logic cmd_producer_we_o, output logic [15:0] cmd_producer_o, input logic [15:0] cmd_producer_i, input logic [15:0] cmd_consumer_i, input logic [2:0] cmd_status_i,
     output logic eq_db_valid_o, output db_eq_t eq_db_o,
-    output logic diag_valid_o, output diag_t diag_o, input logic diag_done_i, input logic [63:0] diag_data_i,
+    output logic diag_valid_o, output diag_select_t diag_o, input logic diag_done_i, input logic [63:0] diag_data_i,
     output logic cq_db_valid_o, output cq_db_t cq_db_o,
     output logic srq_db_valid_o, output srq_db_t srq_db_o,
     // doorbells of send and receive queues: checked against the hot word; running producer indices read by the engines

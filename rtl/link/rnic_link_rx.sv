@@ -100,7 +100,7 @@ module rnic_link_rx
     unique case (kind)
       LINK_KIND_ACK, LINK_KIND_HELLO: size_ok = head_q.payload_len == '0;
       LINK_KIND_CONTROL: size_ok = head_q.payload_len == 16'(LINK_CONTROL_BYTES);
-      LINK_KIND_CQ, LINK_KIND_RC: size_ok = head_q.payload_len >= 16'd24 && head_q.payload_len <= 16'(LINK_MAX_PAYLOAD) && head_q.payload_len[2:0] == '0;
+      LINK_KIND_CQ, LINK_KIND_RC: size_ok = head_q.payload_len >= 16'(CQ_HDR_BYTES + 8) && head_q.payload_len <= 16'(LINK_MAX_PAYLOAD) && head_q.payload_len[2:0] == '0;
       default: size_ok = 1'b0;
     endcase
   end

@@ -292,14 +292,6 @@ package rnic_pkg;
     wqe_idx_t    head;             // slot of the oldest
   } srq_head_t;
 
-  // What a look at a queue pair asks for (DIAG block): a word of qp_live_t.
-  typedef struct packed {
-    logic [2:0] word;
-    qpn_t       qpn;
-  } diag_t;
-  // (a block that is linted alone may not use it)
-  // verilator lint_off UNUSEDPARAM
-  localparam int unsigned DIAG_SEND_WORDS = 6;   // the requester's; the responder has the others
   // verilator lint_on UNUSEDPARAM
 
   // Running index of a queue, with the life it belongs to.

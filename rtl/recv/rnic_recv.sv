@@ -71,7 +71,7 @@ module rnic_recv
     // barrier: ack rises when nothing that began before the request is under way any more, and falls with it
     input  logic drain_req_i, output logic drain_ack_o,
     // a look at a queue pair (rnic_responder)
-    input  logic diag_valid_i, input diag_t diag_i, output logic diag_done_o, output logic [63:0] diag_data_o,
+    input  logic diag_valid_i, input diag_select_t diag_i, output logic diag_done_o, output logic [63:0] diag_data_o,
     output cnt_t cnt_o
 );
   localparam int unsigned PtrW = (MaxRd > 1) ? $clog2(MaxRd) : 1;

@@ -30,7 +30,7 @@ module rnic_responder
     // a look at a QP: valid until done, which comes with the word
     input  logic         diag_valid_i,
     // verilator lint_off UNUSEDSIGNAL
-    input  diag_t        diag_i,             // (of two words the low bit tells)
+    input  diag_select_t diag_i,
     // verilator lint_on UNUSEDSIGNAL
     output logic         diag_done_o,
     output logic [63:0]  diag_data_o,
@@ -711,7 +711,8 @@ module rnic_responder
 `ifdef RNIC_CUT_DIAG_RECV
     diag_data_o <= '0;
 `else
-    diag_data_o <= diag_i.word[0] ? shown[511:448] : shown[447:384];
+    diag_data_o <= '0;
+    for (int unsigned w = DIAG_SEND_WORDS; w < QP_LIVE_BYTES / 8; w++) if (diag_i.word == 3'(w)) diag_data_o <= shown[64*w+:64];
 `endif
     if (rst_i) begin
       diag_q        <= 1'b0;

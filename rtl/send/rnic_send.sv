@@ -54,7 +54,7 @@ module rnic_send
     // barrier: ack rises when nothing that began before the request is under way any more, and falls with it
     input  logic drain_req_i, output logic drain_ack_o,
     // a look at a queue pair (rnic_send_ctl)
-    input  logic diag_valid_i, input diag_t diag_i, output logic diag_done_o, output logic [63:0] diag_data_o,
+    input  logic diag_valid_i, input diag_select_t diag_i, output logic diag_done_o, output logic [63:0] diag_data_o,
     output cnt_t cnt_o
 );
   localparam int unsigned InlineB = (DataW / 8 < 32) ? DataW / 8 : 32;

@@ -48,13 +48,13 @@ module rnic_send_ctl
     input  logic         place_busy_qp_i,
     // a look at a QP: valid until done, which comes with the word
     input  logic         diag_valid_i,
-    input  diag_t        diag_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input  diag_select_t diag_i,
+    // verilator lint_on UNUSEDSIGNAL
     output logic         diag_done_o,
     output logic [63:0]  diag_data_o,
     output look_req_t    diag_look_o,
-    // verilator lint_off UNUSEDSIGNAL
-    input  look_res_t    diag_look_i,        // (here, or on its way)
-    // verilator lint_on UNUSEDSIGNAL
+    input  look_res_t    diag_look_i,        // whether the WQE is here, or on its way
     // context
     output qp_idx_t      hot_idx_o,          // also the index of the producer look-up
     input  qp_hot_t      hot_i,
@@ -391,54 +391,12 @@ module rnic_send_ctl
   assign idle_o         = state_q == C_IDLE || diag_q;
 
   // ---------------------------------------------------------------- a look
-  qp_live_t live;
-  always_comb begin
-    diag_look_o  = '{valid: diag_q && state_q == C_PREP, resp: 1'b0, want: 1'b0, idx: qp_idx_t'(idx_q), epoch: sec_q.epoch, wqe: sec_q.snd_wqe};
-    live         = '0;
-    live.qpn           = make_qpn(hot_i.gen, qp_idx_t'(idx_q), QpIdxW);
-    live.state         = hot_i.state;
-    live.sq_draining   = hot_i.sq_draining;
-    live.valid         = hot_i.valid;
-    live.live          = sec_q.live && epoch_ok;
-    live.halted        = sec_q.halted;
-    live.enabled       = enable_i;
-    live.resync        = sec_q.resync;
-    live.rnr_wait      = sec_q.rnr_wait;
-    live.timer_on      = sec_q.timer_on;
-    live.rem_fail      = sec_q.rem_fail;
-    live.loc_fail      = sec_q.loc_fail;
-    live.alone         = sec_q.alone;
-    live.records_full  = sec_q.count >= 8'(InflightCap) || (sec_q.alone && sec_q.count != '0);
-    live.stopped       = stop_i;
-    live.wqe_here      = diag_look_i.hit;
-    live.wqe_pending   = diag_look_i.pend;
-    live.tx_waiting    = jobs_busy_qp_i;
-    live.rx_waiting    = place_busy_qp_i;
-    live.records       = sec_q.count;
-    live.rd_count      = sec_q.rd_cnt;
-    live.sq_prod       = visit_o.prod;
-    live.sq_cons       = sec_q.cons;
-    live.sq_fresh      = sec_q.fresh;
-    live.snd_wqe       = sec_q.snd_wqe;
-    live.snd_off       = sec_q.snd_off;
-    live.msg_len       = sec_q.msg_len;
-    live.next_psn      = sec_q.next_psn;
-    live.retries       = sec_q.retries;
-    live.una_psn       = sec_q.una_psn;
-    live.rnr_tries     = sec_q.rnr_tries;
-    live.top_psn       = sec_q.top_psn;
-    live.retry_cnt     = ctx_q.path.retry_cnt;
-    live.rnr_retry     = ctx_q.path.rnr_retry;
-    live.max_rd_atomic = ctx_q.path.max_rd_atomic;
-    live.rd_psn        = sec_q.rd_psn;
-    live.timeout       = ctx_q.path.timeout;
-    live.late          = late;
-    diag_done_o  = state_q == C_DIAG;
-    diag_data_o  = '0;
-`ifndef RNIC_CUT_DIAG_SEND
-    for (int unsigned w = 0; w < DIAG_SEND_WORDS; w++) if (diag_i.word == 3'(w)) diag_data_o = live[64*w+:64];
-`endif
-  end
+  assign diag_look_o = '{valid: diag_q && state_q == C_PREP, resp: 1'b0, want: 1'b0, idx: qp_idx_t'(idx_q), epoch: sec_q.epoch, wqe: sec_q.snd_wqe};
+  assign diag_done_o = state_q == C_DIAG;
+  rnic_send_look #(.QpIdxW(QpIdxW), .InflightCap(InflightCap)) u_look (
+      .visit_i(visit_o), .same_life_i(epoch_ok), .enable_i, .stop_i, .tx_busy_i(jobs_busy_qp_i), .rx_busy_i(place_busy_qp_i), .late_i(late),
+      .wqe_i(diag_look_i), .word_i(diag_i.word), .word_o(diag_data_o)
+  );
 
   always_ff @(posedge clk_i) begin
     if (rst_i) begin

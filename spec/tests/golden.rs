@@ -346,6 +346,18 @@ goldens! {
         arm, with_arm = true;
         consumer, with_consumer = 2;
     }
+    DiagSelect [
+        "56 34 12 05"
+    ] {
+        qpn, with_qpn = 0x12_3456;
+        word, with_word = 5;
+    }
+    DiagStatus [
+        "01 a5 00 00"
+    ] {
+        busy, with_busy = true;
+        reads, with_reads = 0xa5;
+    }
     LinkHead [
         "05 7e fe 03  10 01 04 00"
     ] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two whole NICs on one wire, with a driver on each: what the end-to-end tests and the benches stand on.
 
-use openrnic_driver::spec::{Access, EventType, Mtu, QpState, QpType};
+use openrnic_driver::spec::{Access, EventType, Mtu, QpState, QpType, WqeOpcode};
 use openrnic_driver::{
     AddressVector, BatchInit, CompletionQueue, CqInit, Device, Gid, MemoryRegion, MrInit, OpenParams, ProtectionDomain,
     Psn, QpAttr, QpBatch, QpCap, QpInit, QueuePair, attr,
@@ -133,6 +133,17 @@ impl End {
         Ok(region)
     }
 }
+
+/// The operations that move data between two queue pairs and need nothing prepared but regions (and receives).
+pub const OPERATIONS: [WqeOpcode; 7] = [
+    WqeOpcode::Send,
+    WqeOpcode::SendWithImm,
+    WqeOpcode::RdmaWrite,
+    WqeOpcode::RdmaWriteWithImm,
+    WqeOpcode::RdmaRead,
+    WqeOpcode::AtomicFetchAndAdd,
+    WqeOpcode::AtomicCmpAndSwp,
+];
 
 /// Everything a region may allow.
 pub fn all_access() -> Access {

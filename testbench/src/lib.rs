@@ -16,6 +16,7 @@ pub mod qp_pair;
 pub mod recv_bench;
 pub mod recv_srq;
 pub mod send_bench;
+pub mod shards;
 pub mod soak;
 pub mod transport;
 pub mod wire;

@@ -11,7 +11,7 @@ use openrnic_driver::spec::{Access, CounterId, Mtu, QpAttrBit, QpState, WcStatus
 use openrnic_driver::{AddressVector, Gid, MemoryRegion, QpAttr, QueuePair, RecvWr, SendWr, attr};
 use openrnic_sim::NicBus;
 use openrnic_sim::wire::{Direction as Way, FaultRates};
-use openrnic_testbench::e2e::{Pair, all_access, each_width};
+use openrnic_testbench::e2e::{OPERATIONS, Pair, all_access, each_width};
 use openrnic_testbench::wire::{Ip, Roce};
 
 type Qp = QueuePair<NicBus>;
@@ -21,16 +21,6 @@ type Frames = Rc<RefCell<Vec<(usize, Roce)>>>;
 
 const BUDGET: u64 = 4_000_000;
 const SPAN: usize = 6000;
-const KINDS: [WqeOpcode; 7] = [
-    WqeOpcode::Send,
-    WqeOpcode::SendWithImm,
-    WqeOpcode::RdmaWrite,
-    WqeOpcode::RdmaWriteWithImm,
-    WqeOpcode::RdmaRead,
-    WqeOpcode::AtomicFetchAndAdd,
-    WqeOpcode::AtomicCmpAndSwp,
-];
-
 fn ipv6(test: impl Fn(&Pair)) {
     each_width(|mut pair, _| {
         pair.over_ipv6().unwrap();
@@ -148,7 +138,7 @@ fn every_operation_goes_over_ipv6_and_its_answers_come_back_over_it() {
         for mtu in [Mtu::Mtu256, Mtu::Mtu4096] {
             let qps = pair.connected(mtu, [0xff_fffa, 3]).unwrap();
             allow_all(&qps[1]);
-            for kind in KINDS {
+            for kind in OPERATIONS {
                 for len in [0, 1, 64, 257, 1029, 4200] {
                     message(pair, &qps, kind, len, &format!("{mtu:?}"));
                 }
@@ -207,7 +197,7 @@ fn on_a_bad_wire_everything_arrives_over_ipv6_and_atomics_are_done_once() {
         allow_all(&b);
         let qps = [a, b];
         for round in 0..4 {
-            for kind in KINDS {
+            for kind in OPERATIONS {
                 message(pair, &qps, kind, 900 + 300 * round, &format!("round {round}"));
             }
         }
@@ -263,7 +253,7 @@ fn queue_pairs_over_ipv4_and_over_ipv6_work_side_by_side() {
         connect(&pair, &over_v4, 0, v4, 0);
         connect(&pair, &over_v6, 9, v6, 0xa_bcde);
         for round in 0..3 {
-            for kind in KINDS {
+            for kind in OPERATIONS {
                 message(&pair, &over_v4, kind, 1500 + round, "IPv4");
                 message(&pair, &over_v6, kind, 1500 + round, "IPv6");
             }

@@ -10,7 +10,7 @@ use openrnic_driver::spec::{Access, CounterId, Mtu, QpAttrBit, QpState, WcStatus
 use openrnic_driver::{MemoryRegion, QpAttr, QueuePair, RecvWr, SendWr};
 use openrnic_sim::NicBus;
 use openrnic_sim::wire::{Action, Direction, Rule, frame};
-use openrnic_testbench::e2e::{Pair, all_access, each_width};
+use openrnic_testbench::e2e::{OPERATIONS, Pair, all_access, each_width};
 
 type Qp = QueuePair<NicBus>;
 type Mr = MemoryRegion<NicBus>;
@@ -20,16 +20,6 @@ const BUDGET: u64 = 400_000;
 const LEN: usize = 700;
 /// The second packet is the first one after the wrap.
 const PSN: u32 = 0xff_ffff;
-
-const KINDS: [WqeOpcode; 7] = [
-    WqeOpcode::Send,
-    WqeOpcode::SendWithImm,
-    WqeOpcode::RdmaWrite,
-    WqeOpcode::RdmaWriteWithImm,
-    WqeOpcode::RdmaRead,
-    WqeOpcode::AtomicFetchAndAdd,
-    WqeOpcode::AtomicCmpAndSwp,
-];
 
 fn is_atomic(kind: WqeOpcode) -> bool {
     matches!(kind, WqeOpcode::AtomicFetchAndAdd | WqeOpcode::AtomicCmpAndSwp)
@@ -274,7 +264,7 @@ fn one_frame_suffers(kinds: &[WqeOpcode]) {
 #[test]
 fn requests_that_come_again_much_later_are_answered_by_kind_and_never_executed() {
     each_width(|pair, _| {
-        for kind in KINDS {
+        for kind in OPERATIONS {
             let what = format!("{kind:?}");
             let case = Case::new(&pair, kind);
             let frames: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();

@@ -35,7 +35,7 @@ module send_top
     output logic qp_err_valid_o, output qp_err_t qp_err_o,
     output logic sq_drained_valid_o, output qp_idx_t sq_drained_idx_o, output epoch_t sq_drained_epoch_o,
     input  logic drain_req_i, output logic drain_ack_o,
-    input  logic diag_valid_i, input diag_t diag_i, output logic diag_done_o, output logic [63:0] diag_data_o,
+    input  logic diag_valid_i, input diag_select_t diag_i, output logic diag_done_o, output logic [63:0] diag_data_o,
     output cnt_t cnt_o,
     // free records of the pool
     output logic [12:0] free_cnt_o

@@ -80,6 +80,8 @@ pub const DB_RQ: u16 = 0x8;
 pub const DB_CQ: u16 = 0x10;
 /// `DB_SRQ`.
 pub const DB_SRQ: u16 = 0x18;
+/// Words of a QpLive that are the requester's; the responder has those behind them.
+pub const DIAG_SEND_WORDS: u32 = 0x6;
 /// `ETHERTYPE_IPV4`.
 pub const ETHERTYPE_IPV4: u16 = 0x800;
 /// `ETHERTYPE_IPV6`.
@@ -2281,6 +2283,52 @@ impl QpLive {
         ///
         /// 32 bits at byte 60.
         msg_done, set_msg_done, with_msg_done, u32, |b| u32::from_le_bytes([b[60], b[61], b[62], b[63]]), |b, v| b[60..64].copy_from_slice(&v.to_le_bytes())
+    }
+}
+
+byte_struct! {
+    /// Which word of which queue pair a look gives (DIAG block, register SELECT).
+    ///
+    /// 4 bytes, little-endian in memory.
+    DiagSelect, 4, reserved = [0, 0, 0, 248],
+    fields = [qpn, word]
+}
+
+impl DiagSelect {
+    accessors! {
+        /// QPN; its table index counts.
+        ///
+        /// 24 bits at byte 0.
+        qpn, set_qpn, with_qpn, u32, |b| bits::get_le(b, 0, 24) as u32, |b, v| bits::set_le(b, 0, 24, u64::from(v))
+    }
+    accessors! {
+        /// Word of 8 bytes of a QpLive.
+        ///
+        /// 3 bits at byte 3 bit 0.
+        word, set_word, with_word, u8, |b| bits::get_le(b, 24, 3) as u8, |b, v| bits::set_le(b, 24, 3, u64::from(v))
+    }
+}
+
+byte_struct! {
+    /// Register STATUS of the DIAG block.
+    ///
+    /// 4 bytes, little-endian in memory.
+    DiagStatus, 4, reserved = [254, 0, 255, 255],
+    fields = [busy, reads]
+}
+
+impl DiagStatus {
+    accessors! {
+        /// A look is under way.
+        ///
+        /// 1 bit at byte 0 bit 0.
+        busy, set_busy, with_busy, bool, |b| bits::get_le(b, 0, 1) != 0, |b, v| bits::set_le(b, 0, 1, u64::from(v))
+    }
+    accessors! {
+        /// DMA reads without an answer, those of commands not counted; 255 at most.
+        ///
+        /// 8 bits at byte 1.
+        reads, set_reads, with_reads, u8, |b| b[1], |b, v| b[1] = v
     }
 }
 
@@ -4770,11 +4818,11 @@ pub mod regs {
     ///
     /// 64 bits, wo.
     pub const EQ_DOORBELL: u32 = 0x408;
-    /// Bits 23:0 QPN (its table index counts), bits 26:24 the word of a QpLive; writing it begins a look, unless one is under way.
+    /// DiagSelect; writing it begins a look, unless one is under way.
     ///
     /// 32 bits, rw.
     pub const DIAG_SELECT: u32 = 0x508;
-    /// Bit 0: a look is under way; bits 15:8: DMA reads without an answer, those of commands not counted.
+    /// DiagStatus.
     ///
     /// 32 bits, ro.
     pub const DIAG_STATUS: u32 = 0x50c;
@@ -4836,8 +4884,8 @@ pub static BLOCKS: &[Block] = &[
         Register { name: "DOORBELL", offset: 0x408, width: 64, access: RegAccess::WriteOnly, doc: "DbEq" },
     ] },
     Block { name: "DIAG", base: 0x500, block_type: 6, version: 1, next: 0x0, doc: "a look at a queue pair as requester and responder see it; answers also when the host's memory does not", regs: &[
-        Register { name: "SELECT", offset: 0x508, width: 32, access: RegAccess::ReadWrite, doc: "bits 23:0 QPN (its table index counts), bits 26:24 the word of a QpLive; writing it begins a look, unless one is under way" },
-        Register { name: "STATUS", offset: 0x50c, width: 32, access: RegAccess::ReadOnly, doc: "bit 0: a look is under way; bits 15:8: DMA reads without an answer, those of commands not counted" },
+        Register { name: "SELECT", offset: 0x508, width: 32, access: RegAccess::ReadWrite, doc: "DiagSelect; writing it begins a look, unless one is under way" },
+        Register { name: "STATUS", offset: 0x50c, width: 32, access: RegAccess::ReadOnly, doc: "DiagStatus" },
         Register { name: "DATA", offset: 0x510, width: 64, access: RegAccess::ReadOnly, doc: "the word, when no look is under way" },
     ] },
 ];

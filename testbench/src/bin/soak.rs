@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use comfy_table::{Table, presets};
+use openrnic_testbench::shards::{self, Shard as _};
 use openrnic_testbench::soak::{Episode, MUST, Replay, Scale, Setup, Step, scale, scenario, shrink};
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +41,7 @@ fn args() -> anyhow::Result<Args> {
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} needs a value"));
         match word.as_str() {
-            "--shard" => a.shard = Some(shard(&value()?)?),
+            "--shard" => a.shard = Some(shards::parse(&value()?)?),
             "--commands" => a.commands = Some(value()?.replace('_', "").parse()?),
             "--seed" => a.seed = Some(value()?.parse()?),
             "--episode" => a.episode = Some(value()?.parse()?),
@@ -53,17 +54,6 @@ fn args() -> anyhow::Result<Args> {
         }
     }
     Ok(a)
-}
-
-/// `3/16`: the third of 16.
-fn shard(text: &str) -> anyhow::Result<(u64, u64)> {
-    let (k, n) = text.split_once('/').context("a shard is k/n, 1/16 to 16/16")?;
-    let (k, n) = (k.parse()?, n.parse()?);
-    ensure!(
-        (1..=n).contains(&k),
-        "shard {k} of {n}: the first is 1/{n}, the last {n}/{n}"
-    );
-    Ok((k, n))
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -100,13 +90,24 @@ struct Shard {
     seen: BTreeMap<String, u64>,
 }
 
+impl shards::Shard for Shard {
+    fn of(&self) -> shards::Of {
+        shards::Of {
+            shard: self.shard,
+            shards: self.shards,
+            seed: self.seed,
+            length: self.of_commands,
+        }
+    }
+}
+
 /// Episodes take turns with the data width.
 fn setup_of(seed: u64, episode: u64) -> Setup {
     Setup {
         data_width: if episode.is_multiple_of(2) { 64 } else { 512 },
         log_table: 6,
         gen_bits: 3,
-        seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ episode.wrapping_add(1).wrapping_mul(0xd134_2543_de82_ef95),
+        seed: shards::episode_seed(seed, episode),
         cut: None,
         long: true,
     }
@@ -213,8 +214,7 @@ fn run(args: &Args, out: &Path) -> anyhow::Result<ExitCode> {
     }
     result.seconds = (started.elapsed().as_secs_f64() * 10.0).round() / 10.0;
     result.commands_per_second = (result.commands as f64 / started.elapsed().as_secs_f64()).round();
-    let file = out.join(format!("shard-{shard}-of-{shards}.json"));
-    std::fs::write(&file, serde_json::to_string(&result)? + "\n")?;
+    let file = shards::write(out, &result)?;
     println!(
         "soak: {} commands, {} cycles in {} s, {} commands/s, {} differences; {}",
         result.commands,
@@ -232,42 +232,23 @@ fn run(args: &Args, out: &Path) -> anyhow::Result<ExitCode> {
 }
 
 fn merge(out: &Path) -> anyhow::Result<ExitCode> {
-    let mut shards: Vec<Shard> = Vec::new();
-    for entry in std::fs::read_dir(out).with_context(|| format!("reading {}", out.display()))? {
-        let path = entry?.path();
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-        if name.starts_with("shard-") && name.ends_with(".json") {
-            shards.push(
-                serde_json::from_str(&std::fs::read_to_string(&path)?).with_context(|| path.display().to_string())?,
-            );
-        }
-    }
-    shards.sort_by_key(|s| s.shard);
-    let first = shards.first().context("no shard has left a result")?.clone();
-    let of_one_run = |s: &Shard| (s.shards, s.seed, s.of_commands) == (first.shards, first.seed, first.of_commands);
-    ensure!(
-        shards.iter().all(of_one_run),
-        "{} holds shards of different runs (number of shards, seed or commands differ)",
-        out.display()
-    );
-    let missing: Vec<u64> = (1..=first.shards)
-        .filter(|k| shards.iter().all(|s| s.shard != *k))
-        .collect();
+    let (results, missing) = shards::read::<Shard>(out)?;
+    let first = results[0].of();
     let mut seen = BTreeMap::new();
-    for s in &shards {
+    for s in &results {
         add(&mut seen, s.seen.clone());
     }
     for (name, n) in &seen {
         println!("  {n:>12}  {name}");
     }
-    let commands: u64 = shards.iter().map(|s| s.commands).sum();
-    let seconds: f64 = shards.iter().map(|s| s.seconds).sum();
-    let differences: Vec<&PathBuf> = shards.iter().flat_map(|s| &s.differences).collect();
+    let commands: u64 = results.iter().map(|s| s.commands).sum();
+    let seconds: f64 = results.iter().map(|s| s.seconds).sum();
+    let differences: Vec<&PathBuf> = results.iter().flat_map(|s| &s.differences).collect();
     println!(
         "soak: {} of {} shards, {commands} commands, {} cycles, {seconds:.0} s of one core, {} differences",
-        shards.len(),
+        results.len(),
         first.shards,
-        shards.iter().map(|s| s.cycles).sum::<u64>(),
+        results.iter().map(|s| s.cycles).sum::<u64>(),
         differences.len()
     );
     for d in &differences {
@@ -281,11 +262,11 @@ fn merge(out: &Path) -> anyhow::Result<ExitCode> {
         println!("soak: never seen: {}", unseen.join(", "));
     }
     let merged = serde_json::json!({
-        "commands": commands, "shards": shards.len(), "missing": missing, "seed": first.seed, "seconds": seconds,
+        "commands": commands, "shards": results.len(), "missing": missing, "seed": first.seed, "seconds": seconds,
         "differences": differences, "seen": seen,
     });
     std::fs::write(out.join("merged.json"), serde_json::to_string_pretty(&merged)? + "\n")?;
-    let good = missing.is_empty() && unseen.is_empty() && differences.is_empty() && commands == first.of_commands;
+    let good = missing.is_empty() && unseen.is_empty() && differences.is_empty() && commands == first.length;
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

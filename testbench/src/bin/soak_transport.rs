@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
+use openrnic_testbench::shards::{self, Shard as _};
 use openrnic_testbench::transport::Difference;
 use openrnic_testbench::transport::run::{Episode, MUST, Report, Setup};
 use openrnic_testbench::transport::shrink::shrink;
@@ -39,7 +40,7 @@ fn args() -> anyhow::Result<Args> {
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} needs a value"));
         match word.as_str() {
-            "--shard" => a.shard = Some(shard(&value()?)?),
+            "--shard" => a.shard = Some(shards::parse(&value()?)?),
             "--cycles" => a.cycles = Some(value()?.replace('_', "").parse()?),
             "--seed" => a.seed = Some(value()?.parse()?),
             "--episode" => a.episode = Some(value()?.parse()?),
@@ -52,17 +53,6 @@ fn args() -> anyhow::Result<Args> {
         }
     }
     Ok(a)
-}
-
-/// `3/16`: the third of 16.
-fn shard(text: &str) -> anyhow::Result<(u64, u64)> {
-    let (k, n) = text.split_once('/').context("a shard is k/n, 1/16 to 16/16")?;
-    let (k, n) = (k.parse()?, n.parse()?);
-    ensure!(
-        (1..=n).contains(&k),
-        "shard {k} of {n}: the first is 1/{n}, the last {n}/{n}"
-    );
-    Ok((k, n))
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -92,6 +82,17 @@ struct Shard {
     differences: Vec<PathBuf>,
 }
 
+impl shards::Shard for Shard {
+    fn of(&self) -> shards::Of {
+        shards::Of {
+            shard: self.shard,
+            shards: self.shards,
+            seed: self.seed,
+            length: self.of_cycles,
+        }
+    }
+}
+
 /// A difference that was found, to be played again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Found {
@@ -101,7 +102,7 @@ struct Found {
 
 /// Episodes take turns with the data width and with the number of connections.
 fn setup_of(seed: u64, episode: u64) -> Setup {
-    let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ episode.wrapping_add(1).wrapping_mul(0xd134_2543_de82_ef95);
+    let seed = shards::episode_seed(seed, episode);
     // Both widths for each shard, however many there are.
     let width = if (episode + episode / 2).is_multiple_of(2) {
         64
@@ -137,7 +138,7 @@ fn run(args: &Args, out: &Path) -> anyhow::Result<ExitCode> {
     };
     let started = Instant::now();
     let mut episode = shard - 1;
-    let file = out.join(format!("shard-{shard}-of-{shards}.json"));
+    let mut file;
     loop {
         if let Some(only) = args.episode {
             episode = only;
@@ -157,7 +158,7 @@ fn run(args: &Args, out: &Path) -> anyhow::Result<ExitCode> {
         result.seconds = (seconds * 10.0).round() / 10.0;
         result.cycles_per_second = (result.report.cycles as f64 / seconds).round();
         // Kept up to date: what a run that is ended early has seen counts.
-        std::fs::write(&file, serde_json::to_string(&result)? + "\n")?;
+        file = shards::write(out, &result)?;
         println!(
             "soak-transport: episode {episode}: {} of {mine} cycles, {:.0}/s, {} differences",
             result.report.cycles,
@@ -261,44 +262,25 @@ fn replay(file: &Path, pcap: Option<PathBuf>) -> anyhow::Result<ExitCode> {
 }
 
 fn merge(out: &Path) -> anyhow::Result<ExitCode> {
-    let mut shards: Vec<Shard> = Vec::new();
-    for entry in std::fs::read_dir(out).with_context(|| format!("reading {}", out.display()))? {
-        let path = entry?.path();
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-        if name.starts_with("shard-") && name.ends_with(".json") {
-            let text = std::fs::read_to_string(&path)?;
-            shards.push(serde_json::from_str(&text).with_context(|| path.display().to_string())?);
-        }
-    }
-    shards.sort_by_key(|s| s.shard);
-    let first = shards.first().context("no shard has left a result")?.clone();
-    ensure!(
-        shards
-            .iter()
-            .all(|s| (s.shards, s.seed, s.of_cycles) == (first.shards, first.seed, first.of_cycles)),
-        "{} holds shards of different runs (number of shards, seed or cycles differ)",
-        out.display()
-    );
-    let missing: Vec<u64> = (1..=first.shards)
-        .filter(|k| shards.iter().all(|s| s.shard != *k))
-        .collect();
+    let (results, missing) = shards::read::<Shard>(out)?;
+    let first = results[0].of();
     let mut report = Report::default();
-    for s in &shards {
+    for s in &results {
         report.merge(&s.report);
     }
     for (name, n) in &report.seen {
         println!("  {n:>12}  {name}");
     }
-    let differences: Vec<&PathBuf> = shards.iter().flat_map(|s| &s.differences).collect();
+    let differences: Vec<&PathBuf> = results.iter().flat_map(|s| &s.differences).collect();
     println!(
         "soak-transport: {} of {} shards, {} of {} cycles, {} rounds in {} episodes, {:.0} s of one core, {} differences",
-        shards.len(),
+        results.len(),
         first.shards,
         report.cycles,
-        first.of_cycles,
+        first.length,
         report.rounds,
-        shards.iter().map(|s| s.episodes).sum::<u64>(),
-        shards.iter().map(|s| s.seconds).sum::<f64>(),
+        results.iter().map(|s| s.episodes).sum::<u64>(),
+        results.iter().map(|s| s.seconds).sum::<f64>(),
         differences.len()
     );
     for d in &differences {
@@ -312,10 +294,10 @@ fn merge(out: &Path) -> anyhow::Result<ExitCode> {
         println!("soak-transport: never seen: {}", unseen.join(", "));
     }
     let merged = serde_json::json!({
-        "cycles": report.cycles, "rounds": report.rounds, "shards": shards.len(), "missing": missing, "seed": first.seed,
+        "cycles": report.cycles, "rounds": report.rounds, "shards": results.len(), "missing": missing, "seed": first.seed,
         "differences": differences, "seen": report.seen, "unseen": unseen,
     });
     std::fs::write(out.join("merged.json"), serde_json::to_string_pretty(&merged)? + "\n")?;
-    let good = missing.is_empty() && unseen.is_empty() && differences.is_empty() && report.cycles >= first.of_cycles;
+    let good = missing.is_empty() && unseen.is_empty() && differences.is_empty() && report.cycles >= first.length;
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
