@@ -114,7 +114,7 @@ impl SerialDevice {
 
     /// A session of its own for each life of the function: what a reset ends cannot come after it.
     fn begin(&mut self) {
-        // A number that a board left alone for long is unlikely to remember.
+        // What is still on its way from the life before is of another session.
         self.session = self.session.wrapping_add(1);
         self.endpoint.begin(self.now, self.session);
         self.told = None;

@@ -12,7 +12,7 @@ module rnic_tx_builder
 #(
     parameter int unsigned QpIdxW = 10,
     parameter bit Ipv6 = 1'b1,
-    localparam int unsigned HdrMax = Ipv6 ? 88 : 68,
+    localparam int unsigned HdrMax = (Ipv6 ? IPV6_HDR_BYTES : IPV4_HDR_BYTES) + UDP_HDR_BYTES + BTH_BYTES + ATOMIC_ETH_BYTES,
     localparam int unsigned EthMax = 18
 ) (
     input  logic             clk_i,
@@ -212,7 +212,7 @@ module rnic_tx_builder
   end
   always_comb begin
     ip_be = '0;
-    ip_be[8*HdrMax-1-:8*68] = {ip, udp, bth, ext};
+    ip_be[8*HdrMax-1-:$bits({ip, udp, bth, ext})] = {ip, udp, bth, ext};
     if (peer_q.v6) ip_be = (8*HdrMax)'({ip6, udp, bth, ext});
   end
 `ifdef RNIC_CUT_TX_VLAN

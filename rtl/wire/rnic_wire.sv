@@ -39,7 +39,7 @@ module rnic_wire
 );
   localparam int unsigned Bytes = DataW / 8;
   localparam int unsigned CntW = $clog2(Bytes + 1);
-  localparam int unsigned IpHdrMax = Ipv6 ? 88 : 68;
+  localparam int unsigned IpHdrMax = (Ipv6 ? IPV6_HDR_BYTES : IPV4_HDR_BYTES) + UDP_HDR_BYTES + BTH_BYTES + ATOMIC_ETH_BYTES;
   localparam int unsigned EthMax = 18;
 
   // ---------------------------------------------------------------- receive
