@@ -15,7 +15,7 @@
   logic f_cold_q;                    // the control section is asked for
   logic f_used;                      // section and context are in use
   epoch_t f_left_q;                  // what a visit to a QP that has left found
-  assign f_used = state_q inside {StCheck, StPlace, StAtomic, StInv, StCommit};
+  assign f_used = state_q inside {StCheck, StPlace, StAtomic, StInv, StGone, StCommit};
   always_ff @(posedge clk_i) begin
     f_first_q <= 1'b0;
     if (f_first_q) m_reset : assume (rst_i);

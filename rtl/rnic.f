@@ -57,6 +57,7 @@ rtl/send/rnic_send.sv
 rtl/send/rnic_send_admit.sv
 rtl/send/rnic_send_ctl.sv
 rtl/send/rnic_send_jobs.sv
+rtl/send/rnic_send_inv.sv
 rtl/send/rnic_send_local.sv
 rtl/send/rnic_send_look.sv
 rtl/send/rnic_send_pkt.sv
@@ -71,6 +72,7 @@ rtl/recv/rnic_recv.sv
 rtl/recv/rnic_resp_check.sv
 rtl/recv/rnic_resp_out.sv
 rtl/recv/rnic_resp_atomic.sv
+rtl/recv/rnic_resp_barrier.sv
 rtl/recv/rnic_resp_place.sv
 rtl/recv/rnic_resp_tx.sv
 rtl/recv/rnic_responder.sv

@@ -143,6 +143,7 @@ module rnic_core
   mr_inv_t mr_inv;
   mr_err_e mr_op_err;
   logic mr_inv_done;
+  logic inv_mark, inv_busy;                // barrier of the responder for keys that the requester has invalidated
   logic [1:0] cqe_valid, cqe_ready;
   cqe_req_t [1:0] cqe;
   logic [2:0] eqe_valid, eqe_ready;
@@ -272,7 +273,7 @@ module rnic_core
       .rd_rsp_valid_i(rd_rsp_valid[RdSend]), .rd_rsp_ready_o(rd_rsp_ready[RdSend]), .rd_rsp_data_i(rd_rsp_data), .rd_rsp_ctl_i(rd_rsp_ctl),
       .wr_valid_o(wr_valid[WrSend]), .wr_ready_i(wr_ready[WrSend]), .wr_hdr_o(wr_hdr[WrSend]), .wr_data_o(wr_data[WrSend]), .wr_last_o(wr_last[WrSend]),
       .mr_req_valid_o(mr_req_valid[1:0]), .mr_req_ready_i(mr_req_ready[1:0]), .mr_req_o(mr_req[1:0]), .mr_rsp_valid_i(mr_rsp_valid[1:0]), .mr_rsp_i(mr_rsp),
-      .mr_op_valid_o(mr_op_valid), .mr_op_o(mr_op), .mr_op_done_i(mr_op_done), .mr_op_err_i(mr_op_err),
+      .mr_op_valid_o(mr_op_valid), .mr_op_o(mr_op), .mr_op_done_i(mr_op_done), .mr_op_err_i(mr_op_err), .inv_mark_o(inv_mark), .inv_busy_i(inv_busy),
       .cqe_valid_o(cqe_valid[0]), .cqe_ready_i(cqe_ready[0]), .cqe_o(cqe[0]),
       .eqe_valid_o(eqe_valid[1]), .eqe_ready_i(eqe_ready[1]), .eqe_o(eqe[1]),
       .qp_err_valid_o(qp_err_valid[0]), .qp_err_o(qp_err[0]),
@@ -304,7 +305,7 @@ module rnic_core
       .rd_req_valid_o(rd_req_valid[RdRecv]), .rd_req_ready_i(rd_req_ready[RdRecv]), .rd_req_o(rd_req[RdRecv]),
       .rd_rsp_valid_i(rd_rsp_valid[RdRecv]), .rd_rsp_ready_o(rd_rsp_ready[RdRecv]), .rd_rsp_data_i(rd_rsp_data), .rd_rsp_ctl_i(rd_rsp_ctl),
       .wr_valid_o(wr_valid[WrRecv]), .wr_ready_i(wr_ready[WrRecv]), .wr_hdr_o(wr_hdr[WrRecv]), .wr_data_o(wr_data[WrRecv]), .wr_last_o(wr_last[WrRecv]),
-      .mr_inv_valid_o(mr_inv_valid), .mr_inv_o(mr_inv), .mr_inv_done_i(mr_inv_done), .mr_inv_err_i(mr_op_err),
+      .mr_inv_valid_o(mr_inv_valid), .mr_inv_o(mr_inv), .mr_inv_done_i(mr_inv_done), .mr_inv_err_i(mr_op_err), .inv_mark_i(inv_mark), .inv_busy_o(inv_busy),
       .mr_req_valid_o(mr_req_valid[3:2]), .mr_req_ready_i(mr_req_ready[3:2]), .mr_req_o(mr_req[3:2]), .mr_rsp_valid_i(mr_rsp_valid[3:2]), .mr_rsp_i(mr_rsp),
       .cqe_valid_o(cqe_valid[1]), .cqe_ready_i(cqe_ready[1]), .cqe_o(cqe[1]), .cq_idle_i(cq_idle),
       .eqe_valid_o(eqe_valid[2]), .eqe_ready_i(eqe_ready[2]), .eqe_o(eqe[2]),

@@ -7,6 +7,7 @@ package rnic_send_pkg;
   typedef logic [11:0] rec_idx_t;   // in-flight record
   typedef logic [5:0]  line_idx_t;  // line of the WQE cache
   typedef logic [35:0] tick_t;      // 1.024 us
+  typedef logic [3:0]  inv_num_t;   // barrier of the responder that a LOCAL_INV waits for
 
   typedef enum logic [2:0] {
     KIND_SEND,
@@ -14,7 +15,7 @@ package rnic_send_pkg;
     KIND_READ,
     KIND_CMP_SWAP,
     KIND_FETCH_ADD,
-    KIND_LOCAL    // no packet: an operation on a memory key, done already; len is the opcode of its completion
+    KIND_LOCAL    // no packet: an operation on a memory key, done already; len is the number of its barrier and the opcode of its completion
   } kind_e;
   // A request whose response brings data: its number is limited, a fence waits for it, its response is the acknowledge.
   function automatic logic has_response(kind_e k);

@@ -229,6 +229,7 @@ module rnic_read_engine
     job_o             = '0;
     job_o.qp_idx      = idx_q;
     job_o.msn         = slot.msn;
+    job_o.rkey        = slot.rkey;       // for rnic_resp_tx
     job_o.syndrome    = AETH_SYNDROME_ACK_NO_CREDIT;
     job_o.psn         = psn;
     job_o.payload_len = part_q;

@@ -62,6 +62,8 @@ module rnic_recv
     output logic wr_valid_o, input logic wr_ready_i, output dma_wr_hdr_t wr_hdr_o, output logic [DataW-1:0] wr_data_o, output logic wr_last_o,
     // invalidation of keys
     output logic mr_inv_valid_o, output mr_inv_t mr_inv_o, input logic mr_inv_done_i, input mr_err_e mr_inv_err_i,
+    // barrier for keys that the requester has invalidated (rnic_resp_barrier)
+    input  logic inv_mark_i, output logic inv_busy_o,
     // memory keys
     output logic [1:0] mr_req_valid_o, input logic [1:0] mr_req_ready_i, output mr_req_t [1:0] mr_req_o, input logic [1:0] mr_rsp_valid_i, input mr_rsp_t mr_rsp_i,
     // completions, events, errors
@@ -89,6 +91,9 @@ module rnic_recv
   logic [31:0] rd_push_rkey, rd_push_len;
   logic [23:0] rd_push_msn;
   logic [QpIdxW-1:0] rd_empty_idx;
+  logic packet_idle, pay_busy, pay_end, own_mark, own_busy;
+  localparam int unsigned Credit = 16;           // frames under way
+  logic [$clog2(Credit+1)-1:0] tx_count, tx_keyed;
   logic [1:0] job_valid, job_ready, err_valid, err_ready;
   logic [2:0] e_valid, e_ready;
   tx_job_t [1:0] job;
@@ -112,7 +117,8 @@ module rnic_recv
   );
 
   rnic_responder #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride), .PtrW(PtrW)) u_responder (
-      .clk_i, .rst_i, .enable_i, .drain_i(drain_req_i), .idle_o(resp_idle), .diag_valid_i, .diag_i, .diag_done_o, .diag_data_o, .port_cfg_i,
+      .clk_i, .rst_i, .enable_i, .drain_i(drain_req_i), .idle_o(resp_idle),
+      .packet_idle_o(packet_idle), .pay_busy_o(pay_busy), .pay_end_o(pay_end), .diag_valid_i, .diag_i, .diag_done_o, .diag_data_o, .port_cfg_i,
       .qp_evt_valid_i, .qp_evt_i, .rq_kick_idx_i, .hot_idx_o(hot_idx_o[0]), .hot_i(hot_i[0]),
       .cold_req_valid_o(cold_req_valid_o[0]), .cold_req_ready_i(cold_req_ready_i[0]), .cold_req_idx_o(cold_req_idx_o[0]),
       .cold_rsp_valid_i(cold_rsp_valid_i[0]), .cold_rsp_i,
@@ -124,7 +130,7 @@ module rnic_recv
       .rd_epoch_i(rd_epoch), .rd_halted_i(rd_halted), .rd_pop_i(rd_pop), .rd_new_done_i(rd_new_done),
       .rd_empty_valid_i(rd_empty_valid), .rd_empty_idx_i(rd_empty_idx),
       .job_valid_o(job_valid[0]), .job_ready_i(job_ready[0]), .job_o(job[0]),
-      .inv_valid_o(mr_inv_valid_o), .inv_o(mr_inv_o), .inv_done_i(mr_inv_done_i), .inv_err_i(mr_inv_err_i),
+      .inv_valid_o(mr_inv_valid_o), .inv_o(mr_inv_o), .inv_done_i(mr_inv_done_i), .inv_err_i(mr_inv_err_i), .inv_mark_o(own_mark), .inv_busy_i(own_busy),
       .mr_req_valid_o(mr_req_valid_o[0]), .mr_req_ready_i(mr_req_ready_i[0]), .mr_req_o(mr_req_o[0]), .mr_rsp_valid_i(mr_rsp_valid_i[0]), .mr_rsp_i,
       .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i,
       .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o,
@@ -151,11 +157,33 @@ module rnic_recv
   );
   assign tx_piece_data_o = '0;   // no piece is inline
 
-  rnic_resp_tx u_tx (
-      .clk_i, .rst_i, .busy_o(tx_busy), .job_valid_i(job_valid), .job_ready_o(job_ready), .job_i(job),
+  rnic_resp_tx #(.Credit(Credit)) u_tx (
+      .clk_i, .rst_i, .busy_o(tx_busy), .under_way_o(tx_count), .key_i(mr_inv_o.key), .keyed_o(tx_keyed), .job_valid_i(job_valid), .job_ready_o(job_ready), .job_i(job),
       .tx_job_valid_o, .tx_job_ready_i, .tx_job_o, .tx_done_i, .tx_err_valid_i, .tx_err_i,
       .err_valid_o(tx_err_valid), .err_ready_i(tx_err_ready), .err_o(tx_err)
   );
+
+  // Of a SEND with invalidate all writes lie before its completion anyway; what is left are READs through its key.
+  rnic_resp_barrier #(.CntW($bits(tx_count))) u_own_barrier (
+      .clk_i, .rst_i, .mark_i(own_mark), .busy_o(own_busy), .packet_idle_i(1'b1), .pay_busy_i(1'b0), .pay_end_i(1'b0),
+      .read_idle_i(read_idle), .tx_count_i(tx_keyed), .tx_done_i
+  );
+`ifdef RNIC_CUT_LOCAL_INV_PLACED
+  rnic_resp_barrier #(.CntW($bits(tx_count))) u_barrier (
+      .clk_i, .rst_i, .mark_i(inv_mark_i), .busy_o(inv_busy_o), .packet_idle_i(1'b1), .pay_busy_i(1'b0), .pay_end_i(1'b0),
+      .read_idle_i(read_idle), .tx_count_i(tx_count), .tx_done_i
+  );
+`elsif RNIC_CUT_LOCAL_INV_READ
+  rnic_resp_barrier #(.CntW($bits(tx_count))) u_barrier (
+      .clk_i, .rst_i, .mark_i(inv_mark_i), .busy_o(inv_busy_o), .packet_idle_i(packet_idle), .pay_busy_i(pay_busy), .pay_end_i(pay_end),
+      .read_idle_i(1'b1), .tx_count_i('0), .tx_done_i
+  );
+`else
+  rnic_resp_barrier #(.CntW($bits(tx_count))) u_barrier (
+      .clk_i, .rst_i, .mark_i(inv_mark_i), .busy_o(inv_busy_o), .packet_idle_i(packet_idle), .pay_busy_i(pay_busy), .pay_end_i(pay_end),
+      .read_idle_i(read_idle), .tx_count_i(tx_count), .tx_done_i
+  );
+`endif
 
   // Events of all, in turn.
   logic [2:0] e_grant;

@@ -7,7 +7,8 @@
 // handed on only when every payload before it was accepted. A response that must not overtake READ responses of its QP waits in the section
 // until rd_empty_* tells that they are all handed over. One receive WQE is flushed per visit; packets and visits take
 // turns. While drain_i is high nothing new begins; idle_o: nothing is under way. A QP that waits for the host or a
-// key lookup holds up the packets behind it, for at most the completion time-out of a WQE read.
+// key lookup holds up the packets behind it, for at most the completion time-out of a WQE read; so does a SEND with invalidate, until
+// the READ responses that were judged with its key are read from the host (writes are in order anyway). That waits for nothing of this module.
 // A shared receive queue: the first packet of a SEND and a WRITE with immediate take the WQE at its head when they are committed. One that
 // cannot be read stays (its link is unknown): the QP fails with QP_FATAL. In ERR a WQE that was taken is flushed, then LAST_WQE_REACHED
 // tells that no further completion comes. A QP that leaves for RESET or is destroyed flushes it, too, before the barrier is answered: its slot
@@ -27,6 +28,10 @@ module rnic_responder
     input  logic         enable_i,
     input  logic         drain_i,
     output logic         idle_o,
+    // for rnic_resp_barrier: no packet is at hand; a payload is on its way, and ends
+    output logic         packet_idle_o,
+    output logic         pay_busy_o,
+    output logic         pay_end_o,
     // a look at a QP: valid until done, which comes with the word
     input  logic         diag_valid_i,
     // verilator lint_off UNUSEDSIGNAL
@@ -98,6 +103,8 @@ module rnic_responder
     output mr_inv_t      inv_o,
     input  logic         inv_done_i,
     input  mr_err_e      inv_err_i,
+    output logic         inv_mark_o,               // barrier of what reads through that key
+    input  logic         inv_busy_i,
     // services
     output logic         mr_req_valid_o,
     input  logic         mr_req_ready_i,
@@ -162,6 +169,7 @@ module rnic_responder
     StPlace,   // payload is placed or thrown away
     StAtomic,  // an atomic is executed, or its result looked up
     StInv,     // the key of a SEND with invalidate is invalidated, once its payload is placed
+    StGone,    // READ responses that were judged with the key before are read from the host
     StCommit   // section is written, or all is dropped, once the hand-overs of the one before are done
   } state_e;
   state_e state_q, state_d;
@@ -213,6 +221,9 @@ module rnic_responder
   end
   logic pay_busy, pay_end;
   assign idle_o = (state_q == StIdle || diag_q) && out_idle && !pay_busy && left_cnt_q == '0;
+  assign packet_idle_o = state_q == StIdle;
+  assign pay_busy_o    = pay_busy;
+  assign pay_end_o     = pay_end;
 
   // ---------------------------------------------------------------- sections and what belongs to them
   logic sec_we;
@@ -331,6 +342,7 @@ module rnic_responder
   assign invalidates = info.has_ieth && v_q.exec && place_status == WC_STATUS_SUCCESS;
 `endif
   assign inv_valid_o = inv_q;
+  assign inv_mark_o  = state_q == StInv && state_d == StGone;
   assign inv_o       = '{key: d_q.rkey, pd: ctx_q.create.pd, qpn: qpn};
 `ifdef RNIC_CUT_SEND_INV_ORDER
   always_ff @(posedge clk_i) inv_q <= !rst_i && state_q == StInv && !inv_done_i;
@@ -633,7 +645,12 @@ module rnic_responder
           state_d = (info.is_atomic_req && (v_q.dup_atomic || (v_q.exec && place_status == WC_STATUS_SUCCESS))) ? StAtomic
                   : invalidates ? StInv : StCommit;
       StAtomic: if (at_done) state_d = StCommit;
+`ifdef RNIC_CUT_SEND_INV_BARRIER
       StInv:    if (inv_done_i) state_d = StCommit;
+`else
+      StInv:    if (inv_done_i) state_d = (inv_err_i == MR_ERR_OK) ? StGone : StCommit;
+`endif
+      StGone:   if (!inv_busy_i) state_d = StCommit;
       StCommit: if (at_commit) state_d = StIdle;
       default:  state_d = StIdle;
     endcase

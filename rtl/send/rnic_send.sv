@@ -46,6 +46,8 @@ module rnic_send
     // memory keys
     output logic [1:0] mr_req_valid_o, input logic [1:0] mr_req_ready_i, output mr_req_t [1:0] mr_req_o, input logic [1:0] mr_rsp_valid_i, input mr_rsp_t mr_rsp_i,
     output logic mr_op_valid_o, output mr_op_t mr_op_o, input logic mr_op_done_i, input mr_err_e mr_op_err_i,
+    // barrier of the responder for invalidated keys (rnic_resp_barrier)
+    output logic inv_mark_o, input logic inv_busy_i,
     // completions, events, errors
     output logic cqe_valid_o, input logic cqe_ready_i, output cqe_req_t cqe_o,
     output logic eqe_valid_o, input logic eqe_ready_i, output eqe_req_t eqe_o,
@@ -75,6 +77,9 @@ module rnic_send
   wqe_idx_t resp_wqe;
   rec_t rec, rec_append_rec;
   cnt_t resp_cnt;
+  rec_t rec_put;
+  inv_num_t inv_new, inv_num;
+  logic inv_open;
   logic local_start, local_done;
   logic [255:0] local_half;
   line_idx_t local_line;
@@ -106,7 +111,7 @@ module rnic_send
 `else
       .jobs_busy_qp_i(jobs_busy_qp), .jobs_busy_wqe_i(jobs_busy_wqe), .place_busy_qp_i(place_busy_qp), .place_busy_wqe_i(place_busy_wqe),
 `endif
-      .rec_rd_o(retire_rec_rd), .rec_idx_o(retire_rec_idx), .rec_i(rec), .rec_next_i(rec_next), .rec_free_o(retire_free),
+      .inv_num_o(inv_num), .inv_open_i(inv_open), .rec_rd_o(retire_rec_rd), .rec_idx_o(retire_rec_idx), .rec_i(rec), .rec_next_i(rec_next), .rec_free_o(retire_free),
       .rec_free_tail_o(retire_free_tail), .rec_free_count_o(retire_free_count), .cqe_valid_o(cqe_in_valid), .cqe_ready_i(cqe_in_ready), .cqe_o(cqe_in),
       .cons_we_o(sq_cons_we_o), .cons_o(sq_cons_o), .failed_o(retire_failed), .drained_o(retire_drained)
   );
@@ -123,6 +128,14 @@ module rnic_send
       .op_valid_o(mr_op_valid_o), .op_o(mr_op_o), .op_done_i(mr_op_done_i), .op_err_i(mr_op_err_i),
       .done_o(local_done), .status_o(local_status), .vendor_o(local_vendor)
   );
+  rnic_send_inv u_inv (
+      .clk_i, .rst_i, .op_i(mr_op_done_i && mr_op_err_i == MR_ERR_OK && mr_op_o.op == MR_OP_INV), .num_o(inv_new), .num_i(inv_num), .open_o(inv_open),
+      .mark_o(inv_mark_o), .busy_i(inv_busy_i)
+  );
+  always_comb begin
+    rec_put = rec_append_rec;
+    if (rec_append_rec.kind == KIND_LOCAL) rec_put.len[8+:$bits(inv_num_t)] = inv_new;
+  end
   assign sq_drained_valid_o = retire_drained;
   assign sq_drained_idx_o   = visit.idx;
   assign sq_drained_epoch_o = visit.sec.epoch;
@@ -186,7 +199,7 @@ module rnic_send
 
   logic [12:0] free_cnt;
   rnic_inflight #(.Depth(PoolDepth)) u_inflight (
-      .clk_i, .rst_i, .avail_o(rec_avail), .new_idx_o(rec_new), .append_i(rec_append), .append_rec_i(rec_append_rec),
+      .clk_i, .rst_i, .avail_o(rec_avail), .new_idx_o(rec_new), .append_i(rec_append), .append_rec_i(rec_put),
       .append_link_i(visit.sec.count != '0), .append_tail_i(visit.sec.tail),
       .free_i(retire_free || list_free), .free_head_i(visit.sec.head), .free_tail_i(list_free ? visit.sec.tail : retire_free_tail),
       .free_count_i(list_free ? visit.sec.count : retire_free_count),

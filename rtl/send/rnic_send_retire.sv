@@ -5,7 +5,8 @@
 // with again_o: something was short for the moment, visit again. A completion goes to cqe_* only while cqe_ready_i; the consumer
 // index is published in the same cycle (so before the completion can reach the host). Nothing completes while a
 // packet of its WQE still waits for its payload (jobs_busy_*), or data of a READ is not yet written (place_busy_*: the
-// place unit wakes the QP).
+// place unit wakes the QP), and no LOCAL_INV while its barrier at the responder is open (inv_open_i of inv_num_o): until then an access
+// that was judged before may still reach the host's memory. A flushed one promises nothing.
 module rnic_send_retire
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -25,6 +26,8 @@ module rnic_send_retire
     input  logic         jobs_busy_wqe_i,   // of WQE cons
     input  logic         place_busy_qp_i,
     input  logic         place_busy_wqe_i,
+    output inv_num_t     inv_num_o,
+    input  logic         inv_open_i,
     output logic         rec_rd_o,
     output rec_idx_t     rec_idx_o,
     // This unit needs a part of a record.
@@ -57,7 +60,7 @@ module rnic_send_retire
   psn_t acked;
   // verilator lint_on UNUSEDSIGNAL
   sq_sec_t sec;
-  logic err_state, complete, fail, fail_busy, pop, flush, idle_all;
+  logic err_state, complete, inv_wait, fail, fail_busy, pop, flush, idle_all;
   logic [7:0] status, vendor;
   assign v         = visit_i;
   assign sec       = visit_i.sec;
@@ -66,6 +69,8 @@ module rnic_send_retire
   assign acked     = sec.una_psn - psn_t'(1) - rec_i.last;
   assign complete  = !acked[23];
   assign fail_busy = jobs_busy_wqe_i || place_busy_wqe_i;
+  assign inv_num_o = rec_i.len[8+:$bits(inv_num_t)];
+  assign inv_wait  = rec_i.kind == KIND_LOCAL && rec_i.len[7:0] == 8'(WC_OPCODE_LOCAL_INV) && inv_open_i;
   assign idle_all  = sec.count == '0 && sec.snd_wqe == sec.fresh && sec.snd_off == '0 && sec.cons == sec.fresh && !sec.loc_fail;
 
   // What the WQE at cons fails with.
@@ -116,7 +121,7 @@ module rnic_send_retire
       R_REC: begin
         if (complete) begin
           state_d = R_EVAL;
-          if (jobs_busy_wqe_i || place_busy_wqe_i || !cqe_ready_i) begin
+          if (jobs_busy_wqe_i || place_busy_wqe_i || inv_wait || !cqe_ready_i) begin
             again_o = !place_busy_wqe_i;
             done_o  = 1'b1;
             state_d = R_IDLE;

@@ -465,6 +465,8 @@ pub struct RecvBench {
     pub stall_writes: bool,
     /// The transmitter takes no piece and no job.
     pub stall_tx: bool,
+    /// The transmitter takes jobs and pieces and finishes none.
+    pub hold_tx: bool,
     /// The completion writer takes nothing.
     pub stall_cqe: bool,
     /// Payload reads seen: address, bytes.
@@ -547,6 +549,7 @@ impl RecvBench {
         for port in [
             "drain_req_i",
             "diag_valid_i",
+            "inv_mark_i",
             "srq_set_valid_i",
             "srq_limit_valid_i",
             "srq_clr_i",
@@ -598,6 +601,7 @@ impl RecvBench {
             err_after: Some(5),
             stall_writes: false,
             stall_tx: false,
+            hold_tx: false,
             stall_cqe: false,
             wqe_reads: Vec::new(),
             paged: false,
@@ -708,6 +712,19 @@ impl RecvBench {
     pub fn bytes_at(&self, addr: u64, len: usize) -> &[u8] {
         let at = (addr - MEM_BASE) as usize;
         &self.mem[at..at + len]
+    }
+
+    /// Asks for the barrier of what was judged until now.
+    pub fn mark(&mut self) {
+        self.dut.set("inv_mark_i", 1);
+        self.cycle();
+        self.dut.set("inv_mark_i", 0);
+        self.cycle();
+    }
+
+    /// That barrier is not over.
+    pub fn barrier_open(&self) -> bool {
+        self.dut.sampled("inv_busy_o") == 1
     }
 
     /// Answers the invalidation that is asked for.
@@ -1007,7 +1024,7 @@ impl RecvBench {
         self.dut.set("tx_job_ready_i", u64::from(job_ready));
         self.dut.set("tx_piece_ready_i", u64::from(piece_ready));
         let done = match self.tx_under_way.front() {
-            Some((due, ..)) if *due <= now && !self.stall_tx => self.tx_under_way.pop_front(),
+            Some((due, ..)) if *due <= now && !self.stall_tx && !self.hold_tx => self.tx_under_way.pop_front(),
             _ => None,
         };
         self.dut.set("tx_done_i", u64::from(done.is_some()));

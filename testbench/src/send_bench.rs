@@ -626,6 +626,11 @@ pub struct SendBench {
     pub key_ops: Vec<KeyOp>,
     /// MrErr of the next ones.
     pub key_op_err: u8,
+    /// The responder's barriers for invalidated keys are not over before this is false.
+    pub hold_barrier: bool,
+    /// Such barriers begun, with the operations on keys that were done until then.
+    pub barriers: Vec<usize>,
+    barrier_due: Option<u64>,
     key_op_due: Option<u64>,
     /// Key look-ups: key, va, length, access.
     pub lookups: Vec<(u32, u64, u32, u8)>,
@@ -746,6 +751,9 @@ impl SendBench {
             paged: false,
             key_ops: Vec::new(),
             key_op_err: 0,
+            hold_barrier: false,
+            barriers: Vec::new(),
+            barrier_due: None,
             key_op_due: None,
             lookups: Vec::new(),
             next_hot: 0,
@@ -1194,6 +1202,11 @@ impl SendBench {
         if op_done {
             self.key_op_due = None;
         }
+        // ---- the responder's barrier
+        if self.barrier_due.is_some_and(|due| due <= now && !self.hold_barrier) {
+            self.barrier_due = None;
+        }
+        self.dut.set("inv_busy_i", u64::from(self.barrier_due.is_some()));
         // ---- transmitter
         let ready = self.rng.chance(self.manners.ready) && !self.stall_tx;
         let job_ready = ready && self.job.is_none() && self.wire.len() < 8;
@@ -1334,6 +1347,12 @@ impl SendBench {
                 lkey: f("lkey") as u32,
             });
             self.key_op_due = Some(now + 1 + self.rng.below(8));
+        }
+        if self.dut.get("inv_mark_o") == 1 {
+            assert!(self.barrier_due.is_none(), "one barrier at a time");
+            self.barriers
+                .push(self.key_ops.len() - usize::from(self.key_op_due.is_some()));
+            self.barrier_due = Some(now + 1 + self.rng.below(60));
         }
         self.transmit(now, job_ready, piece_ready);
         if self.desc_offered && self.dut.get("rx_desc_ready_o") == 1 {

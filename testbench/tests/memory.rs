@@ -3,11 +3,12 @@
 //! while traffic uses them, and operations that this device refuses by name.
 #![allow(clippy::unwrap_used)]
 
-use openrnic_driver::spec::{Access, CmdStatus, EventType, Mtu, WcOpcode, WcStatus, WqeOpcode};
+use openrnic_driver::spec::{Access, CmdStatus, CounterId, EventType, Mtu, QpState, WcOpcode, WcStatus, WqeOpcode};
 use openrnic_driver::{
-    Error, Iova, MrInit, Pages, PostErrorKind, QueuePair, RKey, Rereg, SendWr, WorkCompletion, inc_rkey,
+    Error, Iova, MrInit, Pages, PostErrorKind, QueuePair, RKey, RecvWr, Rereg, SendWr, WorkCompletion, attr, inc_rkey,
 };
 use openrnic_sim::NicBus;
+use openrnic_sim::wire::{Action, Rule, frame};
 use openrnic_testbench::e2e::{Pair, PairParams, all_access, each_width};
 
 const BUDGET: u64 = 400_000;
@@ -350,5 +351,216 @@ fn a_region_is_changed_under_traffic_without_losing_a_byte() {
         pd.dealloc().unwrap();
         drop(b);
         assert!(pair.world.borrow_mut().take_violations().is_empty());
+    });
+}
+
+#[test]
+fn nothing_reaches_memory_through_a_key_after_the_completion_that_says_it_is_gone() {
+    after_the_key_is_gone(&[(WqeOpcode::RdmaWrite, false), (WqeOpcode::RdmaRead, false)]);
+}
+
+#[test]
+fn nothing_is_read_through_a_key_after_the_receive_that_says_it_is_gone() {
+    after_the_key_is_gone(&[(WqeOpcode::RdmaRead, true)]);
+}
+
+/// A peer uses a key all the time; then it goes, by LOCAL_INV or by a SEND of another peer.
+fn after_the_key_is_gone(cases: &[(WqeOpcode, bool)]) {
+    const LEN: usize = 12_288;
+    for width in [64, 512] {
+        let mut params = PairParams::new(width, openrnic_testbench::seed(1));
+        // What was judged stays on its way for long.
+        params.host.read_latency_ns = 3000;
+        let pair = Pair::new(params).unwrap();
+        for (op, by_peer) in cases.iter().copied() {
+            for turn in 0..2u64 {
+                let what = format!("{width} bits, {op:?}, by the peer: {by_peer}, turn {turn}");
+                let [a, b] = pair.connected(Mtu::Mtu1024, [3, 4]).unwrap();
+                let [c, d] = pair.connected(Mtu::Mtu1024, [5, 6]).unwrap();
+                let here = pair.ends[0].region(LEN, all_access(), |_| 1).unwrap();
+                let init = MrInit {
+                    pages: Some(Pages::default()),
+                    ..MrInit::new(LEN, all_access())
+                };
+                let memory = pair.ends[1].pd.register(&init).unwrap();
+                memory.write(0, &[2; LEN]).unwrap();
+                let fast = pair.ends[1].pd.alloc_mr(16).unwrap();
+                let key = inc_rkey(fast.rkey());
+                let reg = fast.reg_wr(1, key, &memory, Iova(0), all_access()).unwrap();
+                assert_eq!(statuses(&run(&pair, 1, &b, &[reg])), [(1, WcStatus::Success)]);
+                if by_peer {
+                    d.post_recv(&[RecvWr { wr_id: 1, sges: vec![] }]).unwrap();
+                }
+                let mut wr = SendWr::new(7, op, vec![here.sge(0, LEN as u32)]);
+                wr.rkey = key;
+                a.post_send(&vec![wr; 8]).unwrap();
+                pair.run(4000 + 237 * turn).unwrap();
+                if by_peer {
+                    c.post_send(&[SendWr::send_with_inv(9, vec![], key).unsignaled()])
+                        .unwrap();
+                    let got = pair.ends[1].recv_cq.wait(1, BUDGET).unwrap();
+                    assert_eq!((got[0].wr_id, got[0].status), (1, WcStatus::Success), "{what}");
+                } else {
+                    let done = run(&pair, 1, &b, &[SendWr::local_inv(2, key)]);
+                    assert_eq!(statuses(&done), [(2, WcStatus::Success)], "{what}");
+                }
+                // The application has its memory for itself: what it writes there stays, and no peer sees it.
+                memory.write(0, &[3; LEN]).unwrap();
+                let done = pair.ends[0].send_cq.wait(8, BUDGET);
+                let done = done.unwrap_or_else(|e| panic!("{what}: {e}"));
+                assert!(
+                    done.iter().any(|wc| wc.status == WcStatus::RemAccessErr),
+                    "{what}: {done:?}"
+                );
+                pair.run(2000).unwrap();
+                assert!(memory.read(0, LEN).unwrap() == vec![3; LEN], "{what}");
+                assert!(!here.read(0, LEN).unwrap().contains(&3), "{what}");
+                for qp in [a, b, c, d] {
+                    qp.destroy().unwrap();
+                }
+                fast.dealloc().unwrap();
+                for region in [here, memory] {
+                    region.deregister().unwrap();
+                }
+            }
+        }
+        assert!(pair.world.borrow_mut().take_violations().is_empty());
+    }
+}
+
+#[test]
+fn a_region_that_goes_or_changes_between_two_sendings_of_a_message_is_judged_by_what_it_is_then() {
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Change {
+        Deregister,
+        Domain,
+        Memory,
+    }
+    each_width(|pair, _| {
+        for (change, op) in [
+            (Change::Deregister, WqeOpcode::RdmaWrite),
+            (Change::Deregister, WqeOpcode::Send),
+            (Change::Domain, WqeOpcode::RdmaWrite),
+            (Change::Memory, WqeOpcode::Send),
+        ] {
+            let what = format!("{change:?}, {op:?}");
+            let [a, b] = pair.install(1).unwrap().map(|batch| batch.qps().pop().unwrap());
+            for (n, qp, peer) in [(0, &a, &b), (1, &b, &a)] {
+                let (rtr, mut rts) = pair.connect_attrs(n, peer, Mtu::Mtu1024, [0xff_fffe, 4]);
+                // 65 us.
+                rts.timeout = 4;
+                qp.modify(&rtr, attr::RTR_MASK).unwrap();
+                qp.modify(&rts, attr::RTS_MASK).unwrap();
+            }
+            let init = MrInit {
+                iova: Some(Iova(0x4000)),
+                ..MrInit::new(5000, all_access())
+            };
+            let here = pair.ends[0].pd.register(&init).unwrap();
+            here.write(0, &[1; 5000]).unwrap();
+            let there = pair.ends[1].region(5000, all_access(), |_| 9).unwrap();
+            let sges = vec![there.sge(0, 5000)];
+            b.post_recv(&[RecvWr { wr_id: 5, sges }]).unwrap();
+            // The second packet is lost the first time, and no response comes back.
+            let lost = Rule::once(0, Action::Drop, |f| frame::bth(f).is_some_and(|b| b.psn() == 0xff_ffff));
+            let silent = Rule {
+                from: Some(1),
+                matches: Box::new(|_| true),
+                skip: 0,
+                times: 1,
+                action: Action::Drop,
+            };
+            let rules = [lost, silent].map(|r| pair.world.borrow_mut().wire().add_rule(r));
+            let before = pair.ends[0].device.counters().unwrap();
+            let mut wr = SendWr::new(1, op, vec![here.sge(0, 5000)]);
+            wr.remote_addr = there.iova();
+            wr.rkey = there.rkey();
+            a.post_send(&[wr, SendWr::send(2, vec![]).unsignaled()]).unwrap();
+            pair.run(4000).unwrap();
+            assert_eq!(pair.world.borrow_mut().wire().rule_hits(rules[0]), 1, "{what}");
+            assert_eq!(pair.ends[0].send_cq.poll(1).unwrap(), [], "{what}");
+            let other = pair.ends[0].device.alloc_pd().unwrap();
+            let new = MrInit {
+                pages: Some(Pages {
+                    offset: 100,
+                    scatter: 3,
+                    ..Pages::default()
+                }),
+                ..init.clone()
+            };
+            let rereg = match change {
+                Change::Deregister => {
+                    here.deregister().unwrap();
+                    None
+                }
+                Change::Domain => Some(Rereg {
+                    pd: Some(&other),
+                    ..Rereg::default()
+                }),
+                Change::Memory => Some(Rereg {
+                    translation: Some(&new),
+                    ..Rereg::default()
+                }),
+            };
+            let moved = rereg.map(|r| here.rereg(&r).unwrap());
+            if change == Change::Memory {
+                moved.as_ref().unwrap().write(0, &[2; 5000]).unwrap();
+                b.post_recv(&[RecvWr { wr_id: 6, sges: vec![] }]).unwrap();
+            }
+            let got = |done: Vec<WorkCompletion>| {
+                done.iter()
+                    .map(|c| (c.wr_id, c.status, c.vendor_err))
+                    .collect::<Vec<_>>()
+            };
+            let sent_again = |pair: &Pair| {
+                let counted = pair.ends[0].device.counters().unwrap().since(&before);
+                (
+                    counted.get(CounterId::Retransmissions),
+                    counted.get(CounterId::Timeouts),
+                )
+            };
+            if change == Change::Memory {
+                // What is sent again is read again: the bytes of the memory that the key names now.
+                assert_eq!(
+                    got(pair.ends[0].send_cq.wait(1, BUDGET).unwrap()),
+                    [(1, WcStatus::Success, 0)]
+                );
+                let mut want = vec![1; 1024];
+                want.resize(5000, 2);
+                assert!(there.read(0, 5000).unwrap() == want, "{what}");
+                assert!(sent_again(&pair).0 >= 4, "{what}");
+                assert_eq!(a.query().unwrap().state, QpState::Rts);
+            } else {
+                // It is not sent again, and nothing of it is read: what was sent stays unanswered.
+                let vendor = if change == Change::Deregister { 0x11 } else { 0x12 };
+                assert_eq!(
+                    got(pair.ends[0].send_cq.wait(2, BUDGET).unwrap()),
+                    [(1, WcStatus::LocProtErr, vendor), (2, WcStatus::WrFlushErr, 0)],
+                    "{what}"
+                );
+                pair.run(3000).unwrap();
+                assert_eq!(sent_again(&pair), (0, 1), "{what}");
+                assert_eq!(a.query().unwrap().state, QpState::Err, "{what}");
+                // The peer has the first packet and waits for the rest.
+                assert_eq!(b.query().unwrap().state, QpState::Rts, "{what}");
+                let mut want = vec![1; 1024];
+                want.resize(5000, 9);
+                assert!(there.read(0, 5000).unwrap() == want, "{what}");
+                assert_eq!(pair.ends[1].recv_cq.poll(1).unwrap(), [], "{what}");
+            }
+            assert!(pair.world.borrow_mut().take_violations().is_empty(), "{what}");
+            pair.run(2000).unwrap();
+            for qp in [a, b] {
+                qp.destroy().unwrap();
+            }
+            for end in &pair.ends {
+                end.send_cq.poll(8).unwrap();
+                end.recv_cq.poll(8).unwrap();
+            }
+            if let Some(moved) = moved {
+                moved.deregister().unwrap();
+            }
+            there.deregister().unwrap();
+        }
     });
 }

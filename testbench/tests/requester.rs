@@ -1512,6 +1512,76 @@ fn operations_on_keys_are_done_in_their_turn_and_complete_in_order_with_their_op
 }
 
 #[test]
+fn a_local_invalidation_completes_after_a_barrier_of_the_responder_that_began_after_it() {
+    for width in WIDTHS {
+        let mut b = bench(width);
+        b.install(6, |_| ());
+        b.hold_barrier = true;
+        let w = wqe(&b, 5, wr::WRITE, BUF, 300);
+        for o in [0, 1] {
+            b.put_wqe(5, &w);
+            b.put_wqe(5, &key_wqe(&key_op(o)));
+        }
+        b.put_wqe(5, &w);
+        b.kick(5);
+        b.run(1500);
+        // All is done and acknowledged; but the first WRITE nothing completes, and other queue pairs go on.
+        assert_eq!((b.sent(5).len(), b.key_ops.len(), b.barriers.len()), (6, 2, 1));
+        assert_eq!(statuses(&b, 5), success([0]));
+        let other = wqe(&b, 6, wr::WRITE, BUF + 4096, 3000);
+        b.post(6, &other);
+        b.until("the other queue pair", 3000, |b| b.all_done(&[6]));
+        b.run(100);
+        assert_eq!(statuses(&b, 6), success([0]));
+        // Invalidations while a barrier runs wait for the next one, all together.
+        b.post(6, &key_wqe(&key_op(0)));
+        let unsignaled = Wqe {
+            signaled: false,
+            ..key_wqe(&key_op(0))
+        };
+        b.post(6, &unsignaled);
+        b.post(6, &other);
+        b.run(1500);
+        assert_eq!(statuses(&b, 6), success([0]));
+        assert_eq!((b.key_ops.len(), b.barriers.len()), (4, 1));
+        b.hold_barrier = false;
+        b.settle(&[5, 6], 3000);
+        assert_eq!(statuses(&b, 5), success(0..5));
+        assert_eq!(statuses(&b, 6), success([0, 1, 3]));
+        assert_eq!(b.barriers, [1, 4], "operations done when each barrier began");
+    }
+}
+
+#[test]
+fn many_local_invalidations_of_many_queue_pairs_wait_for_no_barrier_for_ever() {
+    for width in WIDTHS {
+        let mut b = bench(width);
+        let qps: Vec<u16> = (5..15).collect();
+        for idx in &qps[1..] {
+            b.install(*idx, |_| ());
+        }
+        for round in 0..40u32 {
+            for idx in &qps {
+                b.until("room", 5000, |b| b.room(*idx) > 0);
+                let own = b.rng.below(3) == 0;
+                let w = wqe(&b, *idx, wr::WRITE, BUF, 20 + round);
+                b.post(*idx, &if own { key_wqe(&key_op(0)) } else { w });
+            }
+            b.run(60);
+        }
+        b.settle(&qps, 30_000);
+        for idx in &qps {
+            assert_eq!(statuses(&b, *idx), success(0..40));
+        }
+        assert!(
+            b.barriers.len() > 40,
+            "{} barriers: their numbers have come again",
+            b.barriers.len()
+        );
+    }
+}
+
+#[test]
 fn a_fenced_operation_on_a_key_waits_for_everything_before_it() {
     for width in WIDTHS {
         let mut b = bench(width);

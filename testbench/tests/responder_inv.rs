@@ -34,6 +34,9 @@ fn all(test: impl Fn(&mut RecvBench)) {
     }
 }
 
+/// Another QP, whose peer reads and writes.
+const OTHER: u16 = 6;
+
 fn connect(b: &mut RecvBench) {
     b.create(4, |qp| {
         qp.rq_base = MEM_BASE + 0x800 * 4;
@@ -204,5 +207,126 @@ fn nothing_is_invalidated_by_a_send_that_is_not_accepted() {
             "{got:?}"
         );
         assert!(b.regions.iter().any(|r| r.key == GONE));
+    });
+}
+
+/// READ responses that were handed over.
+fn responses(b: &RecvBench) -> usize {
+    b.effects
+        .iter()
+        .filter(|(_, e)| matches!(e, Effect::Tx(t) if t.len > 0))
+        .count()
+}
+
+fn completions(b: &RecvBench) -> usize {
+    b.effects.iter().filter(|(_, e)| matches!(e, Effect::Cqe(_))).count()
+}
+
+fn written(b: &RecvBench) -> usize {
+    b.effects
+        .iter()
+        .filter(|(_, e)| matches!(e, Effect::Write { .. }))
+        .count()
+}
+
+#[test]
+fn a_send_that_invalidates_completes_when_the_reads_through_its_key_have_read() {
+    all(|b| {
+        b.create(OTHER, |qp| qp.mtu = 1);
+        b.hold_tx = true;
+        // Responses through the key are on their way to the wire, others behind them.
+        let reads = [
+            b.read_packet(OTHER, 100, DATA, GONE, 700),
+            b.read_packet(OTHER, 103, DATA, KEY, 512),
+        ];
+        b.receive(reads);
+        b.run_until("responses", |b| responses(b) == 5);
+        let packets = send_inv(b, 100, &[3; 10], GONE);
+        b.receive(packets);
+        b.run_until("the invalidation", |b| {
+            b.effects.iter().any(|(_, e)| matches!(e, Effect::Inv { .. }))
+        });
+        b.run(400);
+        assert_eq!(completions(b), 0);
+        // Two frames are out, then the third.
+        b.hold_tx = false;
+        b.run_until("completion", |b| completions(b) == 1);
+        b.settle();
+        // Those through another key do not matter.
+        let region = Region {
+            key: GONE,
+            ..b.regions[0].clone()
+        };
+        b.regions.push(region);
+        b.take();
+        b.hold_tx = true;
+        let read = b.read_packet(OTHER, 105, DATA, KEY, 700);
+        b.receive([read]);
+        b.run_until("responses", |b| responses(b) == 3);
+        let packets = send_inv(b, 101, &[3; 10], GONE);
+        b.receive(packets);
+        b.run_until("completion", |b| completions(b) == 1);
+        b.hold_tx = false;
+        b.settle();
+    });
+}
+
+#[test]
+fn the_barrier_waits_for_what_was_judged_before_it_and_for_nothing_else() {
+    all(|b| {
+        b.create(OTHER, |qp| qp.mtu = 1);
+        b.mark();
+        assert!(!b.barrier_open(), "nothing is under way");
+        // A WRITE whose payload is on its way while the next packet is judged: both count.
+        b.stall_writes = true;
+        let packets = b.write_packets(OTHER, 100, DATA, GONE, &[1; 700], None);
+        b.receive(packets);
+        b.run(300);
+        b.mark();
+        b.run(300);
+        assert!(b.barrier_open());
+        // What comes later does not.
+        let later = b.write_packets(OTHER, 103, DATA, KEY, &[2; 20 * 256], None);
+        b.receive(later);
+        b.stall_writes = false;
+        b.run_until("the first payload", |b| written(b) > 0);
+        b.run_until("the barrier", |b| !b.barrier_open());
+        assert!(written(b) >= 2, "two packets were under way");
+        assert!(b.waiting() > 10, "the barrier did not wait for all");
+        b.settle();
+        // Frames of READ responses.
+        b.take();
+        b.hold_tx = true;
+        let read = b.read_packet(OTHER, 123, DATA, GONE, 700);
+        b.receive([read]);
+        b.run_until("responses", |b| responses(b) == 3);
+        b.mark();
+        b.run(300);
+        assert!(b.barrier_open());
+        let read = b.read_packet(OTHER, 126, DATA, KEY, 10 * 256);
+        b.receive([read]);
+        b.run(300);
+        let before = b.dut.cycles();
+        b.hold_tx = false;
+        b.run_until("the barrier", |b| !b.barrier_open());
+        // All frames of that moment and none of the ten behind them.
+        let rest = b.dut.cycles() - before;
+        assert!((3..=3 * (2 + b.manners.latency)).contains(&rest), "{rest} cycles");
+        b.settle();
+        // The visit of the READ engine that looks up its key counts, too, and the frame that it leads to.
+        b.take();
+        b.stall_tx = true;
+        let read = b.read_packet(OTHER, 136, DATA, GONE, 100);
+        b.receive([read]);
+        b.run(300);
+        b.mark();
+        b.stall_tx = false;
+        b.hold_tx = true;
+        b.run(400);
+        assert_eq!(responses(b), 1);
+        assert!(b.barrier_open());
+        b.hold_tx = false;
+        b.run_until("the barrier", |b| !b.barrier_open());
+        b.settle();
     });
 }

@@ -30,6 +30,7 @@ module send_top
     output logic wr_valid_o, input logic wr_ready_i, output dma_wr_hdr_t wr_hdr_o, output logic [DataW-1:0] wr_data_o, output logic wr_last_o,
     output logic [1:0] mr_req_valid_o, input logic [1:0] mr_req_ready_i, output mr_req_t [1:0] mr_req_o, input logic [1:0] mr_rsp_valid_i, input mr_rsp_t mr_rsp_i,
     output logic mr_op_valid_o, output mr_op_t mr_op_o, input logic mr_op_done_i, input mr_err_e mr_op_err_i,
+    output logic inv_mark_o, input logic inv_busy_i,
     output logic cqe_valid_o, input logic cqe_ready_i, output cqe_req_t cqe_o,
     output logic eqe_valid_o, input logic eqe_ready_i, output eqe_req_t eqe_o,
     output logic qp_err_valid_o, output qp_err_t qp_err_o,
