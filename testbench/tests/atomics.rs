@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use openrnic_driver::spec::{Access, CounterId, EventType, Mtu, QpAttrBit, QpState, WcOpcode, WcStatus};
-use openrnic_driver::{Iova, MemoryRegion, QpAttr, QueuePair, RKey, SendWr, WorkCompletion};
+use openrnic_driver::{Iova, MemoryRegion, MrInit, Pages, QpAttr, QueuePair, RKey, SendWr, WorkCompletion};
 use openrnic_sim::NicBus;
 use openrnic_sim::pcie::{CompletionFault, Which};
 use openrnic_sim::wire::{Action, FaultRates, Rule, frame};
@@ -326,5 +326,75 @@ fn both_ends_see_why_an_atomic_was_refused() {
             assert_eq!(target.read(0, 64).unwrap(), [0x22; 64], "{what}");
             assert_eq!(result.read(0, 64).unwrap(), [0xee; 64], "{what}");
         }
+    });
+}
+
+#[test]
+fn an_atomic_across_the_end_of_a_page_is_a_remote_access_error() {
+    each_width(|pair, _| {
+        let result = pair.ends[0].region(64, all_access(), |_| 0xee).unwrap();
+        // The region begins 4 bytes into its first page, so that an aligned address may lie across a page's end.
+        let pages = Pages {
+            offset: 4,
+            scatter: 5,
+            ..Pages::default()
+        };
+        let target = pair.ends[1]
+            .pd
+            .register(&MrInit {
+                pages: Some(pages),
+                iova: Some(Iova(0)),
+                ..MrInit::new(9000, atomic_access())
+            })
+            .unwrap();
+        target.write(0, &[0x22; 9000]).unwrap();
+        for (offset, across) in [(4080, false), (4088, true), (4096, false), (8184, true)] {
+            let [a, b] = connected(&pair);
+            allow(&b, Access::REMOTE_ATOMIC);
+            pair.ends[1].events().unwrap();
+            let before = pair.ends[1].device.counters().unwrap();
+            let was = target.read(0, 9000).unwrap();
+            a.post_send(&[
+                add(7, &result, 0, (Iova(offset), target.rkey()), 1),
+                add(8, &result, 1, (Iova(16), target.rkey()), 0),
+            ])
+            .unwrap();
+            let done = pair.ends[0].send_cq.wait(2, BUDGET).unwrap();
+            let got: Vec<_> = done.iter().map(|wc| (wc.wr_id, wc.status)).collect();
+            pair.run(4000).unwrap();
+            let mut events = pair.ends[1].events().unwrap();
+            events.retain(|e| e.0 != EventType::CommEst);
+            let naks = pair.ends[1]
+                .device
+                .counters()
+                .unwrap()
+                .since(&before)
+                .get(CounterId::TxNakRemAccess);
+            let mut now = target.read(0, 9000).unwrap();
+            if across {
+                assert_eq!(
+                    got,
+                    [(7, WcStatus::RemAccessErr), (8, WcStatus::WrFlushErr)],
+                    "{offset}"
+                );
+                assert_eq!(
+                    (events, naks),
+                    (vec![(EventType::QpAccessErr, b.qpn().0)], 1),
+                    "{offset}"
+                );
+            } else {
+                assert_eq!(got, [(7, WcStatus::Success), (8, WcStatus::Success)], "{offset}");
+                assert_eq!((events, naks), (vec![], 0), "{offset}");
+                assert_eq!(now[offset as usize], was[offset as usize] + 1);
+                now[offset as usize] -= 1;
+            }
+            assert!(now == was, "{offset}");
+            let state = if across { QpState::Err } else { QpState::Rts };
+            for qp in [a, b] {
+                assert_eq!(qp.query().unwrap().state, state, "{offset}");
+                qp.destroy().unwrap();
+            }
+        }
+        assert!(pair.world.borrow_mut().take_violations().is_empty());
     });
 }

@@ -3,8 +3,8 @@
 //! ends, and what comes of a page list that cannot be read or an access beyond it.
 #![allow(clippy::unwrap_used)]
 
-use openrnic_driver::spec::{EventType, Mtu, WcStatus, WqeOpcode};
-use openrnic_driver::{Iova, MemoryRegion, MrInit, Pages, RecvWr, SendWr};
+use openrnic_driver::spec::{EventType, Mtu, QpState, WcStatus, WqeOpcode};
+use openrnic_driver::{Iova, MemoryRegion, MrInit, OpenParams, Pages, RecvWr, SendWr};
 use openrnic_sim::NicBus;
 use openrnic_sim::pcie::{CompletionFault, Which};
 use openrnic_sim::rng::Stream;
@@ -244,4 +244,138 @@ fn a_page_list_that_the_host_does_not_deliver_costs_the_qp_that_needed_it() {
         }
         assert!(pair.world.borrow_mut().take_violations().is_empty());
     });
+}
+
+/// Whose page list fails while a message of many packets is under way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Listed {
+    Source,
+    Sink,
+}
+
+#[test]
+fn a_page_list_that_fails_in_the_middle_of_a_message_ends_it_there_at_both_ends() {
+    const LEN: usize = 20_480;
+    // The message begins in the sixth page of the region: the list's second line, of eight pages, is needed after these bytes.
+    const FIRST: usize = 5 * 4096;
+    const GOOD: usize = 3 * 4096;
+    for width in [64, 512] {
+        for fault in [CompletionFault::Abort, CompletionFault::Poison, CompletionFault::Drop] {
+            let seed = openrnic_testbench::seed(1);
+            let mut params = PairParams::new(width, seed);
+            params.open = OpenParams {
+                dma_timeout_cycles: Some(4000),
+                ..OpenParams::default()
+            };
+            let pair = Pair::new(params).unwrap();
+            let mut rng = Stream::new(seed, "lists", width as u64);
+            for (op, listed) in [
+                (WqeOpcode::RdmaWrite, Listed::Source),
+                (WqeOpcode::RdmaWrite, Listed::Sink),
+                (WqeOpcode::RdmaWriteWithImm, Listed::Sink),
+                (WqeOpcode::Send, Listed::Source),
+                (WqeOpcode::Send, Listed::Sink),
+                (WqeOpcode::RdmaRead, Listed::Source),
+                (WqeOpcode::RdmaRead, Listed::Sink),
+            ] {
+                let what = format!("{width} bits, {fault:?}, {op:?}, list of the {listed:?}");
+                let [a, b] = pair.connected(Mtu::Mtu1024, [0xff_fffa, 9]).unwrap();
+                let read = op == WqeOpcode::RdmaRead;
+                // Who has the source, who has the sink, whose list fails.
+                let (from, to) = if read { (1, 0) } else { (0, 1) };
+                let end = if listed == Listed::Source { from } else { to };
+                let mut region = |n: usize, fill: u8| {
+                    let pages = Pages {
+                        scatter: rng.bits(),
+                        ..Pages::default()
+                    };
+                    scattered(&pair.ends[n], pages, None, &[fill; FIRST + LEN])
+                };
+                let (source, sink) = (region(from, 0x11), region(to, 0x22));
+                let bad = if listed == Listed::Source { &source } else { &sink };
+                let which = Which::Range {
+                    start: bad.page_list_addr().unwrap().unwrap() + 64,
+                    len: 8,
+                    times: 1,
+                };
+                pair.world.borrow_mut().host(end).unwrap().inject_fault(which, fault);
+                for end in &pair.ends {
+                    end.events().unwrap();
+                }
+                // Receives: that of a SEND, and others that nobody uses.
+                let sges = if op == WqeOpcode::Send {
+                    vec![sink.sge(FIRST, LEN as u32)]
+                } else {
+                    vec![]
+                };
+                for wr_id in [20, 21] {
+                    let sges = sges.clone();
+                    b.post_recv(&[RecvWr { wr_id, sges }]).unwrap();
+                }
+                let (near, far) = if read { (&sink, &source) } else { (&source, &sink) };
+                let mut wr = SendWr::new(1, op, vec![near.sge(FIRST, LEN as u32)]);
+                wr.rkey = far.rkey();
+                wr.remote_addr = far.iova().offset(FIRST as u64);
+                a.post_send(&[wr, SendWr::send(2, vec![])]).unwrap();
+                let done = pair.ends[0].send_cq.wait(2, BUDGET).unwrap();
+                pair.run(3000).unwrap();
+                let mine = end == 0;
+                let got: Vec<_> = done.iter().map(|c| (c.wr_id, c.status, c.vendor_err)).collect();
+                let first = if mine {
+                    (1, WcStatus::LocProtErr, 0x17)
+                } else {
+                    (1, WcStatus::RemOpErr, 0)
+                };
+                assert_eq!(got, [first, (2, WcStatus::WrFlushErr, 0)], "{what}");
+                // The peer of an end that fails by itself knows nothing of it: its receives wait until it is told.
+                let state = b.query().unwrap().state;
+                assert_eq!(state, if mine { QpState::Rts } else { QpState::Err }, "{what}");
+                assert_eq!(a.query().unwrap().state, QpState::Err, "{what}");
+                if mine {
+                    b.to_err().unwrap();
+                }
+                let got = pair.ends[1].recv_cq.wait(2, BUDGET).unwrap();
+                let got: Vec<_> = got.iter().map(|c| (c.wr_id, c.status, c.vendor_err)).collect();
+                let used = match op {
+                    WqeOpcode::Send if !mine => (20, WcStatus::LocProtErr, 0x17),
+                    // The SEND behind the READ was executed while the READ was still being answered: its receive tells so, although
+                    // the requester's end of it is flushed.
+                    WqeOpcode::RdmaRead => (20, WcStatus::Success, 0),
+                    _ => (20, WcStatus::WrFlushErr, 0),
+                };
+                assert_eq!(got, [used, (21, WcStatus::WrFlushErr, 0)], "{what}");
+                // The receive tells of it, else an event does.
+                let mut events = pair.ends[1].events().unwrap();
+                events.retain(|e| e.0 != EventType::CommEst);
+                let told = !mine && op != WqeOpcode::Send;
+                let want: Vec<_> = told.then_some((EventType::QpFatal, b.qpn().0)).into_iter().collect();
+                assert_eq!((events, pair.ends[0].events().unwrap()), (want, vec![]), "{what}");
+                // What came before is there, nothing behind it.
+                let got = sink.read(0, FIRST + LEN).unwrap();
+                let end = got.iter().rposition(|b| *b != 0x22).map_or(FIRST, |i| i + 1);
+                assert_eq!(end, FIRST + GOOD, "{what}");
+                assert!(got[FIRST..end].iter().all(|b| *b == 0x11), "{what}");
+                assert!(got[..FIRST].iter().all(|b| *b == 0x22), "{what}");
+                for qp in [a, b] {
+                    qp.destroy().unwrap();
+                }
+                for region in [source, sink] {
+                    region.deregister().unwrap();
+                }
+            }
+            // The device is sound.
+            let [a, b] = pair.connected(Mtu::Mtu1024, [5, 9]).unwrap();
+            b.post_recv(&[RecvWr { wr_id: 7, sges: vec![] }]).unwrap();
+            a.post_send(&[SendWr::send(8, vec![])]).unwrap();
+            assert_eq!(
+                pair.ends[1].recv_cq.wait(1, BUDGET).unwrap()[0].status,
+                WcStatus::Success
+            );
+            assert_eq!(
+                pair.ends[0].send_cq.wait(1, BUDGET).unwrap()[0].status,
+                WcStatus::Success
+            );
+            assert!(pair.world.borrow_mut().take_violations().is_empty());
+        }
+    }
 }

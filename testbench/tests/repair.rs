@@ -6,8 +6,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use openrnic_driver::spec::{Access, CounterId, Mtu, QpAttrBit, QpState, WcStatus, WqeOpcode};
-use openrnic_driver::{MemoryRegion, QpAttr, QueuePair, RecvWr, SendWr};
+use openrnic_driver::spec::{Access, CounterId, MrKind, Mtu, QpAttrBit, QpState, WcStatus, WqeOpcode};
+use openrnic_driver::{MemoryRegion, MrInit, QpAttr, QueuePair, RecvWr, SendWr};
 use openrnic_sim::NicBus;
 use openrnic_sim::wire::{Action, Direction, Rule, frame};
 use openrnic_testbench::e2e::{OPERATIONS, Pair, all_access, each_width};
@@ -28,12 +28,12 @@ fn is_atomic(kind: WqeOpcode) -> bool {
 fn takes_receive(kind: WqeOpcode) -> bool {
     matches!(
         kind,
-        WqeOpcode::Send | WqeOpcode::SendWithImm | WqeOpcode::RdmaWriteWithImm
+        WqeOpcode::Send | WqeOpcode::SendWithImm | WqeOpcode::SendWithInv | WqeOpcode::RdmaWriteWithImm
     )
 }
 
 fn is_send(kind: WqeOpcode) -> bool {
-    matches!(kind, WqeOpcode::Send | WqeOpcode::SendWithImm)
+    matches!(kind, WqeOpcode::Send | WqeOpcode::SendWithImm | WqeOpcode::SendWithInv)
 }
 
 /// One message of a kind, from end 0 to end 1, and what it works on.
@@ -45,6 +45,8 @@ struct Case {
     local: Mr,
     /// End 1.
     remote: Mr,
+    /// Of end 1: what a SEND with invalidate takes away.
+    fast: Option<Mr>,
     before: [openrnic_driver::Counters; 2],
 }
 
@@ -76,6 +78,13 @@ impl Case {
             b,
             local: region(0),
             remote: region(1),
+            fast: (kind == WqeOpcode::SendWithInv).then(|| {
+                let init = MrInit {
+                    kind: MrKind::FastReg,
+                    ..MrInit::new(64, all_access())
+                };
+                pair.ends[1].pd.register(&init).unwrap()
+            }),
             before,
         }
     }
@@ -103,7 +112,7 @@ impl Case {
         let mut wr = SendWr::new(1, self.kind, vec![self.local.sge(16, len as u32)]);
         wr.remote_addr = self.remote.iova().offset(8);
         wr.rkey = self.remote.rkey();
-        wr.imm = 0x0a0b_0c0d;
+        wr.imm = self.fast.as_ref().map_or(0x0a0b_0c0d, |fast| fast.rkey().0);
         wr.atomic = (self.word(), 0x1111);
         self.a.post_send(&[wr]).unwrap();
     }
@@ -130,8 +139,9 @@ impl Case {
                 (100, WcStatus::Success, LEN),
                 "{what}"
             );
-            let imm = (self.kind != WqeOpcode::Send).then_some(0x0a0b_0c0d);
-            assert_eq!(got[0].imm, imm, "{what}");
+            let imm = !matches!(self.kind, WqeOpcode::Send | WqeOpcode::SendWithInv);
+            assert_eq!(got[0].imm, imm.then_some(0x0a0b_0c0d), "{what}");
+            assert_eq!(got[0].invalidated, self.fast.as_ref().map(Mr::rkey), "{what}");
         }
         let [mut local, mut remote] = was.clone();
         match self.kind {
@@ -165,10 +175,23 @@ impl Case {
         for qp in [&self.a, &self.b] {
             assert_eq!(qp.query().unwrap().state, QpState::Rts, "{what}");
         }
+        if let Some(fast) = &self.fast {
+            // Its key is gone: it cannot be invalidated once more.
+            self.b.post_send(&[SendWr::local_inv(5, fast.rkey())]).unwrap();
+            let done = pair.ends[1].send_cq.wait(1, BUDGET).unwrap();
+            assert_eq!(
+                (done[0].status, done[0].vendor_name()),
+                (WcStatus::MwBindErr, Some("MR_KEY")),
+                "{what}"
+            );
+        }
         self.a.destroy().unwrap();
         self.b.destroy().unwrap();
         self.local.deregister().unwrap();
         self.remote.deregister().unwrap();
+        if let Some(fast) = self.fast {
+            fast.deregister().unwrap();
+        }
         for end in &pair.ends {
             end.events().unwrap();
         }
@@ -191,6 +214,11 @@ fn psns(kind: WqeOpcode) -> [Vec<u32>; 2] {
 #[test]
 fn one_frame_of_a_send_may_be_lost_doubled_or_late() {
     one_frame_suffers(&[WqeOpcode::Send, WqeOpcode::SendWithImm]);
+}
+
+#[test]
+fn one_frame_of_a_send_with_invalidate_may_be_lost_doubled_or_late() {
+    one_frame_suffers(&[WqeOpcode::SendWithInv]);
 }
 
 #[test]
@@ -264,7 +292,7 @@ fn one_frame_suffers(kinds: &[WqeOpcode]) {
 #[test]
 fn requests_that_come_again_much_later_are_answered_by_kind_and_never_executed() {
     each_width(|pair, _| {
-        for kind in OPERATIONS {
+        for kind in OPERATIONS.into_iter().chain([WqeOpcode::SendWithInv]) {
             let what = format!("{kind:?}");
             let case = Case::new(&pair, kind);
             let frames: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
