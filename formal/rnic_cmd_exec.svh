@@ -23,7 +23,7 @@
   logic [NUM_PD-1:0] f_pd_q;
   logic [NUM_XRCD-1:0] f_xrcd_q;
   logic f_effect, f_ends;
-  assign f_effect = mr_set_o || mr_clr_o || (cq_set_valid_o && cq_set_ready_i) || cq_clr_o || srq_set || (srq_limit_valid_o && srq_limit_ready_i)
+  assign f_effect = mr_set_o || mr_clr_o || (cq_op_valid_o && cq_op_done_i && (hdr.opcode != CMD_OPCODE_RESIZE_CQ || cq_status_i == CMD_STATUS_OK)) || cq_clr_o || srq_set || (srq_limit_valid_o && srq_limit_ready_i)
       || srq_clr_o || eq_set_o || eq_clr_o || (mr_op_end && rereg) || set_port_o || set_gid_o || set_pkey_o || pd_make || pd_free_put || xrcd_make || xrcd_put;
   assign f_ends   = hdr.opcode == CMD_OPCODE_DESTROY_MR || hdr.opcode == CMD_OPCODE_DESTROY_CQ || hdr.opcode == CMD_OPCODE_DESTROY_SRQ
       || hdr.opcode == CMD_OPCODE_REREG_MR;
@@ -52,7 +52,7 @@
     case (state_q)
       ST_CHECK: f_leaves = ask_ok_i;
       ST_MR_OP: f_leaves = mr_op_done_i;
-      ST_CQ_SET: f_leaves = cq_set_ready_i;
+      ST_CQ_OP: f_leaves = cq_op_done_i;
       ST_SRQ_SET: f_leaves = (srq_set_valid_o && srq_set_ready_i) || (srq_limit_valid_o && srq_limit_ready_i);
       ST_QUERY: f_leaves = query_done_i;
       ST_CQ_SETTLE: f_leaves = cq_idle_i;
@@ -83,7 +83,7 @@
     if (32'(f_t_q) == FE - 1) begin
       if (state_q == ST_CHECK) m_ask : assume (ask_ok_i);
       if (state_q == ST_MR_OP) m_mr_op : assume (mr_op_done_i);
-      if (state_q == ST_CQ_SET) m_cq_set : assume (cq_set_ready_i);
+      if (state_q == ST_CQ_OP) m_cq_op : assume (cq_op_done_i);
       if (state_q == ST_SRQ_SET) m_srq_set : assume (srq_set_ready_i && srq_limit_ready_i);
       if (state_q == ST_QUERY) m_query : assume (query_done_i);
       if (state_q == ST_CQ_SETTLE) m_cq_idle : assume (cq_idle_i);
@@ -107,12 +107,12 @@
       if (state_q inside {ST_QP_SEND, ST_QP_WAIT, ST_DRAIN}) i_wait : assert (32'(wait_q) <= f_limit);
       else if (state_q != ST_IDLE) i_no_wait : assert (32'(wait_q) <= FQp + 1);
       if (state_q inside {ST_QP_SEND, ST_DRAIN} && f_state_q == ST_ACT) i_wait_begins : assert (wait_q == '0);
-      if (state_q inside {ST_CHECK, ST_MR_OP, ST_CQ_SET, ST_SRQ_SET, ST_QUERY, ST_CQ_SETTLE, ST_EQ_SETTLE}) i_t : assert (32'(f_t_q) < FE);
+      if (state_q inside {ST_CHECK, ST_MR_OP, ST_CQ_OP, ST_SRQ_SET, ST_QUERY, ST_CQ_SETTLE, ST_EQ_SETTLE}) i_t : assert (32'(f_t_q) < FE);
       else if (state_q != ST_CPL || f_state_q != ST_CPL) i_t0 : assert (f_t_q == '0);
-      if (state_q inside {ST_CHECK, ST_ACT, ST_MR_OP, ST_CQ_SET, ST_SRQ_SET, ST_QP_SEND, ST_QP_WAIT, ST_QUERY})
+      if (state_q inside {ST_CHECK, ST_ACT, ST_MR_OP, ST_CQ_OP, ST_SRQ_SET, ST_QP_SEND, ST_QP_WAIT, ST_QUERY})
         i_nothing_yet : assert (f_effects_q == '0 && pd_valid_q == f_pd_q && xrcd_valid_q == f_xrcd_q);
       if (state_q == ST_MR_OP) i_mr_op : assert (f_ends);
-      if (state_q == ST_CQ_SET) i_cq_set : assert (hdr.opcode == CMD_OPCODE_CREATE_CQ);
+      if (state_q == ST_CQ_OP) i_cq_op : assert (hdr.opcode inside {CMD_OPCODE_CREATE_CQ, CMD_OPCODE_MODIFY_CQ, CMD_OPCODE_RESIZE_CQ});
       if (state_q == ST_SRQ_SET) i_srq_set : assert (hdr.opcode inside {CMD_OPCODE_CREATE_SRQ, CMD_OPCODE_MODIFY_SRQ});
       if (state_q inside {ST_QP_SEND, ST_QP_WAIT}) i_qp : assert (!f_ends);
       if (state_q == ST_QUERY) i_query : assert (!f_ends);
@@ -120,12 +120,13 @@
       if (state_q == ST_DRAIN) i_drain : assert (f_ends);
       if (state_q == ST_CQ_SETTLE) i_cq_settle : assert (hdr.opcode == CMD_OPCODE_DESTROY_CQ && f_acked_q);
       if (state_q == ST_EQ_SETTLE) i_eq_settle : assert (hdr.opcode inside {CMD_OPCODE_DESTROY_CQ, CMD_OPCODE_DESTROY_SRQ, CMD_OPCODE_DESTROY_EQ} && (f_acked_q || !f_ends));
-      if (state_q inside {ST_MR_OP, ST_CQ_SET, ST_SRQ_SET, ST_QP_SEND, ST_QUERY, ST_DRAIN, ST_CQ_SETTLE, ST_EQ_SETTLE}) i_ok : assert (res_q.status == CMD_STATUS_OK);
+      if (state_q inside {ST_MR_OP, ST_CQ_OP, ST_SRQ_SET, ST_QP_SEND, ST_QUERY, ST_DRAIN, ST_CQ_SETTLE, ST_EQ_SETTLE}) i_ok : assert (res_q.status == CMD_STATUS_OK);
       if (state_q == ST_QP_WAIT) i_ok_wait : assert (res_q.status == CMD_STATUS_OK);
 
       c_refused : cover (cpl_valid_o && res_q.status == CMD_STATUS_IN_USE);
       c_drained : cover (cpl_valid_o && f_acked_q && hdr.opcode == CMD_OPCODE_DESTROY_MR);
       c_expired : cover (expired && state_q == ST_QP_WAIT && !fatal_i);
       c_grace : cover (expired && fatal_i && state_q == ST_DRAIN);
+      c_cq_small : cover (cpl_valid_o && res_q.status == CMD_STATUS_TOO_SMALL);
       c_cq : cover (cpl_valid_o && res_q.status == CMD_STATUS_OK && hdr.opcode == CMD_OPCODE_CREATE_CQ);
     end

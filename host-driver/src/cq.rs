@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Completion queues.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
 
-use openrnic_spec::{CmdCq, CmdHeader, CmdOpcode, Cqe, DB_CQ, DbCq, WcOpcode, WcStatus};
+use openrnic_spec::{CmdCq, CmdHeader, CmdOpcode, Cqe, DB_CQ, DbCq, MAX_CQ_LOG_SIZE, WcOpcode, WcStatus};
 
 use crate::bus::{Bus, DmaBuf};
 use crate::device::{Core, Device, lock};
@@ -42,11 +44,27 @@ impl CqInit {
     }
 }
 
+/// Event moderation of a completion queue, as struct ibv_moderate_cq of ibv_modify_cq(3). Off by default.
+///
+/// An armed queue ([`CompletionQueue::req_notify`]) raises its event when `count` completions wait to be polled or when
+/// `period` has passed since it had the first of them, whichever is first. Armed for solicited completions only, it counts the
+/// solicited ones that came since.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CqModeration {
+    /// Completions per event; 0: the period alone decides, 1: no moderation.
+    pub count: u16,
+    /// Longest wait in microseconds, 4095 at most; 0: no moderation, whatever the count, since an event
+    /// might never come.
+    pub period: u16,
+}
+
 pub(crate) struct CqState {
     pub(crate) ring: DmaBuf,
     log_size: u32,
     uar: u8,
+    /// Entries taken from the ring, and of this number that of the first one in this ring.
     consumer: u32,
+    origin: u32,
     /// Taken from the ring, but not yet polled: what a purge left.
     kept: VecDeque<Cqe>,
     /// Found while polling behind completions that were good: told by the next poll.
@@ -57,7 +75,7 @@ pub(crate) struct CqState {
 pub struct CompletionQueue<B: Bus> {
     device: Device<B>,
     cqn: Cqn,
-    capacity: u32,
+    capacity: Rc<Cell<u32>>,
     life: u64,
 }
 
@@ -65,20 +83,26 @@ impl<B: Bus> Clone for CompletionQueue<B> {
     fn clone(&self) -> Self {
         Self {
             device: self.device.clone(),
+            capacity: Rc::clone(&self.capacity),
             ..*self
         }
     }
 }
 
+/// log2 of the ring for that many entries.
+fn log_size_for(entries: u32) -> Result<u32> {
+    if entries == 0 || entries > 1 << MAX_CQ_LOG_SIZE {
+        return Err(Error::invalid(format!(
+            "a completion queue of {entries} entries: 1 to {} are possible",
+            1 << MAX_CQ_LOG_SIZE
+        )));
+    }
+    Ok(entries.max(2).next_power_of_two().trailing_zeros())
+}
+
 impl<B: Bus> CompletionQueue<B> {
     pub(crate) fn create(device: &Device<B>, init: &CqInit) -> Result<Self> {
-        let log_size = init.entries.max(2).next_power_of_two().trailing_zeros();
-        if init.entries == 0 || init.entries > 1 << 16 {
-            return Err(Error::invalid(format!(
-                "a completion queue of {} entries: 1 to 65536 are possible",
-                init.entries
-            )));
-        }
+        let log_size = log_size_for(init.entries)?;
         let mut core = lock(&device.core)?;
         if u32::from(init.uar) >= core.info.caps.num_uar {
             return Err(Error::invalid(format!(
@@ -124,6 +148,7 @@ impl<B: Bus> CompletionQueue<B> {
             log_size,
             uar,
             consumer: 0,
+            origin: 0,
             kept: VecDeque::new(),
             deferred: None,
         };
@@ -131,7 +156,7 @@ impl<B: Bus> CompletionQueue<B> {
         Ok(Self {
             device: device.clone(),
             cqn,
-            capacity: 1 << log_size,
+            capacity: Rc::new(Cell::new(1 << log_size)),
             life: core.life,
         })
     }
@@ -143,7 +168,61 @@ impl<B: Bus> CompletionQueue<B> {
 
     /// Entries, rounded up.
     pub fn capacity(&self) -> u32 {
-        self.capacity
+        self.capacity.get()
+    }
+
+    /// Sets when an armed queue raises its event, as ibv_modify_cq(3) with IBV_CQ_ATTR_MODERATE. A queue that is
+    /// armed is judged by it at once; a period that runs counts from where it began.
+    ///
+    /// # Errors
+    /// BAD_PARAM for a period above 4095 microseconds; those of commands.
+    pub fn modify(&self, moderation: CqModeration) -> Result<()> {
+        let mut core = lock(&self.device.core)?;
+        core.alive(self.life, "completion queue", self.cqn)?;
+        let command = CmdCq::new()
+            .with_opcode(CmdOpcode::ModifyCq.into())
+            .with_handle(u32::from(self.cqn.0))
+            .with_event_count(moderation.count)
+            .with_event_period(moderation.period);
+        core.command(command.0, 1).map(|_| ())
+    }
+
+    /// Gives the queue room for `entries` completions, rounded up to a power of two, more or fewer than it has
+    /// (ibv_resize_cq(3)). Traffic goes on: completions that were not polled are kept, in their order, and the queue stays
+    /// armed.
+    ///
+    /// # Errors
+    /// TOO_SMALL when more completions wait to be polled, IN_ERROR for a queue that overran: nothing has changed.
+    /// Those of commands; after [`Error::Timeout`] the device may use either ring, and the queue is of no use.
+    pub fn resize(&self, entries: u32) -> Result<()> {
+        let log_size = log_size_for(entries)?;
+        let mut core = lock(&self.device.core)?;
+        core.alive(self.life, "completion queue", self.cqn)?;
+        let ring = core
+            .bus
+            .dma_alloc(Cqe::BYTES << log_size, 64)
+            .doing("allocating a completion queue")?;
+        let command = CmdCq::new()
+            .with_opcode(CmdOpcode::ResizeCq.into())
+            .with_handle(u32::from(self.cqn.0))
+            .with_log_size(log_size as u8)
+            .with_base(ring.addr);
+        match core.command(command.0, 1) {
+            Ok(result) => {
+                let old = core.cq_switch(self.cqn, ring, log_size, result.count)?;
+                self.capacity.set(1 << log_size);
+                core.bus.dma_free(old).doing("freeing a completion queue")
+            }
+            // The command may still be under way.
+            Err(e @ (Error::Timeout { .. } | Error::Bus { .. } | Error::Fatal { .. } | Error::Protocol { .. })) => {
+                core.quarantine.push(ring);
+                Err(e)
+            }
+            Err(e) => {
+                core.bus.dma_free(ring).doing("freeing a completion queue")?;
+                Err(e)
+            }
+        }
     }
 
     /// Takes up to `max` completions, in order. Does not wait.
@@ -217,18 +296,28 @@ impl<B: Bus> CompletionQueue<B> {
 impl CqState {
     /// The next entry that the device has written, if any.
     fn next<B: Bus>(&mut self, bus: &mut B) -> Result<Option<Cqe>> {
-        let slot = u64::from(self.consumer & ((1 << self.log_size) - 1));
+        let place = self.consumer.wrapping_sub(self.origin);
+        let slot = u64::from(place & ((1 << self.log_size) - 1));
         let mut bytes = [0; Cqe::BYTES];
         bus.dma_read(self.ring.addr + slot * 32, &mut bytes)
             .doing("reading a completion")?;
         let entry = Cqe(bytes);
-        if entry.phase() != (self.consumer >> self.log_size & 1 == 0) {
+        if entry.phase() != (place >> self.log_size & 1 == 0) {
             return Ok(None);
         }
         self.consumer = self.consumer.wrapping_add(1);
         Ok(Some(entry))
     }
+
+    /// The consumer index for the device: what was kept still waits to be polled, and may be what an armed queue
+    /// tells.
+    fn polled(&self) -> u32 {
+        self.consumer.wrapping_sub(self.kept.len() as u32) & CQ_INDEX
+    }
 }
+
+/// The bits of an index that the device knows.
+const CQ_INDEX: u32 = 0xff_ffff;
 
 impl<B: Bus> Core<B> {
     fn cq_doorbell(&mut self, cqn: Cqn, arm: bool, solicited_only: bool) -> Result<()> {
@@ -241,7 +330,7 @@ impl<B: Bus> Core<B> {
             .with_cqn(u32::from(cqn.0))
             .with_arm(arm)
             .with_solicited_only(arm && solicited_only)
-            .with_consumer(cq.consumer & 0xff_ffff);
+            .with_consumer(cq.polled());
         let uar = cq.uar;
         self.doorbell(uar, DB_CQ, db.0)
     }
@@ -263,13 +352,11 @@ impl<B: Bus> Core<B> {
             let entry = match cq.kept.pop_front() {
                 Some(entry) => entry,
                 None => match cq.next(&mut self.bus)? {
-                    Some(entry) => {
-                        taken = true;
-                        entry
-                    }
+                    Some(entry) => entry,
                     None => break,
                 },
             };
+            taken = true;
             match self.complete(cqn, &entry) {
                 Ok(completion) => out.push(completion),
                 Err(error) => failed = Some(error),
@@ -288,6 +375,38 @@ impl<B: Bus> Core<B> {
             }
             None => Ok(out),
         }
+    }
+
+    /// Takes a queue to its new ring, which begins with completion `first`: those before it are in the old one, which is
+    /// returned.
+    fn cq_switch(&mut self, cqn: Cqn, ring: DmaBuf, log_size: u32, first: u32) -> Result<DmaBuf> {
+        let Some(cq) = self.cqs.get_mut(&cqn) else {
+            return Err(Error::Stale {
+                what: format!("completion queue {cqn}"),
+            });
+        };
+        let left = first.wrapping_sub(cq.consumer) & CQ_INDEX;
+        let mut found = 0;
+        while found < left.min(1 << cq.log_size) {
+            match cq.next(&mut self.bus)? {
+                Some(entry) => cq.kept.push_back(entry),
+                None => break,
+            }
+            found += 1;
+        }
+        // The new ring is the one that the device writes, whatever it said.
+        let old = std::mem::replace(&mut cq.ring, ring);
+        cq.log_size = log_size;
+        cq.consumer = cq.consumer.wrapping_add(left - found);
+        cq.origin = cq.consumer;
+        if found != left {
+            self.bus.dma_free(old).doing("freeing a completion queue")?;
+            return Err(Error::protocol(format!(
+                "RESIZE_CQ of CQ {cqn}: the new ring begins with completion {first}, but {} before it are not there",
+                left - found
+            )));
+        }
+        Ok(old)
     }
 
     /// Finds the work request of an entry and frees its slot, and on the send side those before it.
@@ -343,15 +462,14 @@ impl<B: Bus> Core<B> {
     pub(crate) fn purge(&mut self, qpns: &BTreeSet<u32>, cqns: &BTreeSet<Cqn>) -> Result<()> {
         for &cqn in cqns {
             let Some(cq) = self.cqs.get_mut(&cqn) else { continue };
-            let mut taken = false;
             for _ in 0..1u32 << cq.log_size {
                 match cq.next(&mut self.bus)? {
                     Some(entry) => cq.kept.push_back(entry),
                     None => break,
                 }
-                taken = true;
             }
             // What a shared receive queue had given to these QPs is free again.
+            let kept = cq.kept.len();
             for entry in &cq.kept {
                 let gone = qpns.contains(&entry.qpn()) && entry.opcode() >= u8::from(WcOpcode::Recv);
                 let srq = self.qps.get(&entry.qpn()).filter(|_| gone).and_then(|qp| qp.srq);
@@ -360,7 +478,7 @@ impl<B: Bus> Core<B> {
                 }
             }
             cq.kept.retain(|entry| !qpns.contains(&entry.qpn()));
-            if taken {
+            if cq.kept.len() != kept {
                 self.cq_doorbell(cqn, false, false)?;
             }
         }

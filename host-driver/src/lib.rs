@@ -46,7 +46,7 @@ mod wr;
 pub use attr::{AddressVector, QpAttr};
 pub use bus::{Bus, BusError, DmaBuf, MsiMessage};
 pub use cmd::{CmdResult, Ticket};
-pub use cq::{CompletionQueue, CqInit};
+pub use cq::{CompletionQueue, CqInit, CqModeration};
 pub use device::{Counters, Device, DeviceInfo, OpenParams};
 pub use error::{CommandError, Error, GateRefusal, PostError, PostErrorKind, Result};
 pub use event::AsyncEvent;

@@ -492,6 +492,59 @@ fn completions_of_an_old_life_are_purged() {
 }
 
 #[test]
+fn a_resized_queue_keeps_what_was_not_polled() {
+    let (mock, device) = open();
+    let (pd, cq, init) = rc_init(&device);
+    let qp = pd.create_qp(&init).unwrap();
+    to_rts(&qp);
+    let done = |n: u16| mock.cqe(0, cqe(&qp, WcOpcode::Send, n));
+    for n in 0..8 {
+        qp.post_send(&[wr(n)]).unwrap();
+    }
+    (0..5).for_each(done);
+    assert_eq!(cq.poll(2).unwrap().len(), 2);
+    let clone = cq.clone();
+    cq.resize(3).unwrap();
+    assert_eq!((cq.capacity(), clone.capacity()), (4, 4));
+    // Three of the old ring wait, and the device knows: fewer do not fit, and an event would come at once.
+    let e = cq.resize(2).unwrap_err();
+    assert_eq!(e.status(), Some(CmdStatus::TooSmall), "{e}");
+    cq.req_notify(false).unwrap();
+    assert_eq!(mock.with(|s| (s.cqs[&0].consumer, s.cqs[&0].armed)), (2, true));
+    done(5);
+    let ids = |got: Vec<openrnic_driver::WorkCompletion>| got.iter().map(|c| c.wr_id).collect::<Vec<_>>();
+    assert_eq!(ids(cq.poll(10).unwrap()), [2, 3, 4, 5]);
+    assert_eq!(mock.with(|s| s.cqs[&0].consumer), 6);
+    done(6);
+    cq.resize(1000).unwrap();
+    done(7);
+    assert_eq!(ids(clone.poll(10).unwrap()), [6, 7]);
+    assert!(cq.resize(0).is_err() && cq.resize(65_537).is_err());
+    assert_eq!(cq.capacity(), 1024);
+    // A device that promises completions which are not there.
+    mock.with(|s| s.lies.resize_skips = 3);
+    let e = cq.resize(16).unwrap_err();
+    assert!(
+        matches!(e, Error::Protocol { .. }) && e.to_string().contains("3 before it"),
+        "{e}"
+    );
+}
+
+#[test]
+fn moderation_is_given_to_the_device_as_it_is() {
+    let (mock, device) = open();
+    let (_pd, cq, _init) = rc_init(&device);
+    cq.modify(CqModeration {
+        count: 0x1234,
+        period: 4095,
+    })
+    .unwrap();
+    assert_eq!(mock.with(|s| s.cqs[&0].moderation), (0x1234, 4095));
+    cq.modify(CqModeration::default()).unwrap();
+    assert_eq!(mock.with(|s| s.cqs[&0].moderation), (0, 0));
+}
+
+#[test]
 fn events_reach_their_queues() {
     let (mock, device) = open();
     let (pd, cq, init) = rc_init(&device);

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion queues: contexts, CQE writer, doorbells and arming.
+// Completion queues: contexts, CQE writer, doorbells, arming, event moderation and resizing.
 // Contract: CQEs are taken round robin, one at a time, and written in the order taken. A completion for a full queue is taken and not
 // written: the queue is in error from then on, CQ_ERR goes to event queue 0 once, and each QP that still completes into it is reported
 // (qp_err). One for a queue that does not exist is taken and forgotten. The event of an armed queue is asked for after
 // its CQE was accepted by the write service. A doorbell is never held back: a wrong queue, page or consumer index is dropped and told.
-// A set is taken in a cycle without a doorbell under way. idle_o: no CQE or event of the writer is under way.
-// Every word has one writer: wrs the CQE writer, dbs the doorbell (both are started by a set).
+// Moderation (period not 0): the event waits until count completions are not taken yet, the queue is full, or the period has run since the first of them
+// was seen by an armed queue; armed for solicited ones, those are counted that came since. No event is lost: what an armed queue waits for
+// and has, the period ends.
+// A command (op) is done between two CQEs, a CREATE in a cycle without a doorbell under way. RESIZE: the CQEs before op_prod_o are accepted in the
+// old ring, which is not written any more; indices and arming go on. Refused (op_status_o), it changes nothing.
+// idle_o: no CQE or event of the writer is under way.
+// Every word has one writer: wrs the CQE writer, dbs the doorbell (both are started by a CREATE).
 module rnic_cq
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -13,6 +18,7 @@ module rnic_cq
     parameter int unsigned DataW = 64,
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumReq = 2,
+    parameter int unsigned ClkPeriodPs = 8000,
     localparam int unsigned CqW = $clog2(NumCq),
     localparam int unsigned EqW = $clog2(NUM_EQ)
 ) (
@@ -20,14 +26,19 @@ module rnic_cq
     input  logic rst_i,
     input  logic [63:0] cycles_i,
     // commands
-    input  logic set_valid_i,                // held until set_ready_o
-    output logic set_ready_o,
+    input  logic op_valid_i,                 // held with all that follows until op_done_o
+    output logic op_done_o,
+    input  cq_op_e op_i,
+    output cmd_status_e op_status_o,         // with op_done_o
+    output logic [23:0] op_prod_o,           // with op_done_o of a RESIZE: index of the first CQE in the new ring
     input  logic clr_i,
     input  logic [CqW-1:0] idx_i,
     input  logic [4:0] log_size_i,
     input  logic [EqW-1:0] eq_i,
     input  logic [7:0] uar_i,
     input  logic [57:0] base_i,              // bits 63:6 of the address
+    input  logic [15:0] count_i,
+    input  logic [11:0] period_i,            // microseconds
     output logic [NumCq-1:0] valid_o,
     output logic idle_o,
     // doorbells
@@ -61,12 +72,21 @@ module rnic_cq
     logic [4:0]     log_size;
     logic [EqW-1:0] eq;
     logic [57:0]    base;
+    logic [16:0]    org;                     // index of the ring's first CQE, of which slot and lap take no more
   } ctx_t;
-  typedef struct packed {                    // CQE writer's
-    logic        bad;                        // overrun: in error
+  typedef struct packed {                    // CQE writer's, what the doorbell looks at
     logic        fired;                      // armed while this differs from dbs.arm
     logic [23:0] prod;                       // CQEs written
-    logic [23:0] sol;                        // the same, up to the last solicited one
+  } seen_t;
+  typedef struct packed {                    // all of it
+    seen_t       s;
+    logic        bad;                        // overrun: in error
+    logic [23:0] sol;                        // prod at the last solicited one
+    logic [15:0] count;                      // moderation
+    logic [11:0] period;                     // 0: none
+    logic        run;                        // the period runs, until due
+    logic [12:0] due;
+    logic [15:0] nsol;                       // solicited ones since the queue waits for one
   } wrs_t;
   typedef struct packed {                    // doorbell's
     logic [7:0]  uar;
@@ -77,6 +97,7 @@ module rnic_cq
 
   typedef enum logic [2:0] {
     ST_IDLE,    // nothing under way
+    ST_OP,      // words of the queue that is modified or resized are here
     ST_LOOK,    // context is here
     ST_WRITE,   // CQE goes out
     ST_DECIDE,  // is it what an armed queue waits for?
@@ -84,20 +105,19 @@ module rnic_cq
   } state_e;
   state_e state_q;
   logic [NumCq-1:0] valid_q;
-  logic set_fire, db2_valid_q, wrs_we;
+  logic op_look, set_fire, db2_valid_q, wrs_we;
   wrs_t wrs, wrs_new;
   logic [CqW-1:0] wrs_idx;
-  assign valid_o     = valid_q;
-  assign idle_o      = state_q == ST_IDLE;
-  assign set_ready_o = state_q == ST_IDLE && !db2_valid_q;
-  assign set_fire    = set_valid_i && set_ready_o;
+  assign valid_o   = valid_q;
+  assign idle_o    = state_q == ST_IDLE;
+  assign set_fire  = state_q == ST_IDLE && op_valid_i && op_i == CQ_OP_CREATE && !db2_valid_q;
+  assign op_look   = state_q == ST_IDLE && op_valid_i && op_i != CQ_OP_CREATE;
+  assign op_done_o = set_fire || state_q == ST_OP;
 
   // ---------------------------------------------------------------- doorbell: read, then judge and write
   cq_db_t db2_q;
   logic [CqW-1:0] db_cq;
-  // verilator lint_off UNUSEDSIGNAL
-  wrs_t db_wrs;                              // (the doorbell looks at prod and fired)
-  // verilator lint_on UNUSEDSIGNAL
+  seen_t db_wrs;
   dbs_t db_old, dbs_new;
   logic db_live, db_page, db_range, db_ok, db_arm;
   assign db_cq    = CqW'(db2_q.db.cqn);
@@ -145,24 +165,37 @@ module rnic_cq
   rnic_ram #(.Width($bits(dbs_t)), .Depth(NumCq)) u_dbs_writer (
       .clk_i, .we_i(dbs_we), .waddr_i(dbs_waddr), .wdata_i(dbs_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(dbs)
   );
-  rnic_ram #(.Width($bits(wrs_t)), .Depth(NumCq)) u_wrs_doorbell (
-      .clk_i, .we_i(wrs_we), .waddr_i(wrs_idx), .wdata_i(wrs_new), .re_i(1'b1), .raddr_i(db_raddr), .rdata_o(db_wrs)
+  rnic_ram #(.Width($bits(seen_t)), .Depth(NumCq)) u_wrs_doorbell (
+      .clk_i, .we_i(wrs_we), .waddr_i(wrs_idx), .wdata_i(wrs_new.s), .re_i(1'b1), .raddr_i(db_raddr), .rdata_o(db_wrs)
   );
   rnic_ram #(.Width($bits(wrs_t)), .Depth(NumCq)) u_wrs_writer (
       .clk_i, .we_i(wrs_we), .waddr_i(wrs_idx), .wdata_i(wrs_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(wrs)
   );
-  ctx_t ctx;
-  rnic_ram #(.Width($bits(ctx_t)), .Depth(NumCq)) u_ctx (
-      .clk_i, .we_i(set_fire), .waddr_i(idx_i), .wdata_i({log_size_i, eq_i, base_i}), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(ctx)
+  // Nobody uses what is read of a context in the cycle in which it is written.
+  ctx_t ctx, ctx_new;
+  logic resized;
+  logic [16:0] org_new;
+  assign ctx_new = set_fire ? '{log_size: log_size_i, eq: eq_i, base: base_i, org: '0} : '{log_size: log_size_i, eq: ctx.eq, base: base_i, org: org_new};
+  rnic_ram #(.Width($bits(ctx_t)), .Depth(NumCq), .Bypass(1'b0)) u_ctx (
+      .clk_i, .we_i(set_fire || resized), .waddr_i(idx_i), .wdata_i(ctx_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(ctx)
+  );
+
+  // Queues whose period is over.
+  logic [12:0] now;
+  logic exp_valid, list_ready;
+  logic [CqW-1:0] exp_idx;
+  rnic_cq_timer #(.NumCq(NumCq), .ClkPeriodPs(ClkPeriodPs)) u_timer (
+      .clk_i, .rst_i, .now_o(now), .we_i(wrs_we), .idx_i(wrs_idx), .run_i(wrs_new.run), .due_i(wrs_new.due),
+      .exp_valid_o(exp_valid), .exp_ready_i(list_ready && !db_arm), .exp_idx_o(exp_idx)
   );
 
   // Queues that were armed: they may already hold what they wait for. Should more be armed than the list holds, all queues are
   // looked at once: nothing is lost, and nothing is held back.
-  logic chk_valid, chk_take, list_valid, list_ready, scan_q, again_q;
+  logic chk_valid, chk_take, list_valid, scan_q, again_q;
   logic [CqW-1:0] chk_idx, list_idx, scan_idx_q;
   // verilator lint_off PINCONNECTEMPTY
   rnic_fifo #(.Width(CqW), .Depth(4)) u_armed (
-      .clk_i, .rst_i, .in_valid_i(db_arm), .in_ready_o(list_ready), .in_data_i(db_cq),
+      .clk_i, .rst_i, .in_valid_i(db_arm || exp_valid), .in_ready_o(list_ready), .in_data_i(db_arm ? db_cq : exp_idx),
       .out_valid_o(list_valid), .out_ready_i(chk_take), .out_data_o(list_idx), .level_o()
   );
   // verilator lint_on PINCONNECTEMPTY
@@ -199,31 +232,78 @@ module rnic_cq
   rnic_arb_rr #(.N(NumReq)) u_arb (
       .clk_i, .rst_i, .req_i(req_valid_i), .advance_i(take), .lock_i(1'b0), .grant_o(grant), .idx_o(pick)
   );
-  assign idle_free   = state_q == ST_IDLE && !set_valid_i;
+  assign idle_free   = state_q == ST_IDLE && !op_valid_i;
   assign chk_take    = idle_free && chk_valid && (chk_turn_q || req_valid_i == '0);
   assign take        = idle_free && req_valid_i != '0 && !chk_take;
   assign req_ready_o = take ? grant : '0;
   // While a queue is being served its words are read again every cycle: what the doorbell changes is seen.
-  assign look_idx    = (state_q != ST_IDLE) ? cq_q : chk_take ? chk_idx : CqW'(req_i[pick].cqn);
+  assign look_idx    = (state_q != ST_IDLE) ? cq_q : op_valid_i ? idx_i : chk_take ? chk_idx : CqW'(req_i[pick].cqn);
 
-  logic [23:0] slot;
-  assign slot = wrs.prod & ((24'd1 << ctx.log_size) - 24'd1);
+  logic [16:0] pos, left;                    // of the next CQE since the ring began; CQEs not taken, 2^16 at most
+  logic [15:0] slot;
+  assign pos  = 17'(wrs.s.prod) - ctx.org;
+  assign left = 17'(wrs.s.prod - dbs.cons);
+  assign slot = 16'(pos) & 16'((17'd1 << ctx.log_size) - 17'd1);
   assign live = 32'(req_q.cqn) < NumCq && valid_q[cq_q];
 `ifdef RNIC_CUT_CQ_OVERRUN
   assign full = wrs.bad;
 `else
-  assign full = (wrs.prod - dbs.cons) >= (24'd1 << ctx.log_size) || wrs.bad;
+  assign full = left >= (17'd1 << ctx.log_size) || wrs.bad;
 `endif
   assign wr_start  = state_q == ST_LOOK && live && !full;
   assign overrun_o = state_q == ST_LOOK && live && full;
   assign written_o = sent;
   // What the armed queue waits for is there, and the driver has not seen it.
 `ifdef RNIC_CUT_CQ_SOLICITED
-  assign unseen = wrs.prod != dbs.cons;
+  assign unseen = left != '0;
 `else
-  assign unseen = dbs.only ? $signed(wrs.sol - dbs.cons) > 0 : wrs.prod != dbs.cons;
+  assign unseen = dbs.only ? $signed(wrs.sol - dbs.cons) > 0 : left != '0;
 `endif
-  assign hit = state_q == ST_DECIDE && valid_q[cq_q] && dbs.arm != wrs.fired && unseen;
+  // Moderation: it may wait for more.
+  logic decide, waits, enough, period_over;
+  logic [16:0] waiting;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [12:0] late;                         // (its sign)
+  // verilator lint_on UNUSEDSIGNAL
+  assign late        = now - wrs.due;
+  assign period_over = wrs.run && !late[12];
+`ifdef RNIC_CUT_CQ_MOD_SOLICITED
+  assign waiting     = left;
+`else
+  assign waiting     = dbs.only ? 17'(wrs.nsol) : left;
+`endif
+`ifdef RNIC_CUT_CQ_MOD_COUNT
+  assign enough      = 1'b1;
+`else
+  assign enough      = wrs.period == '0 || (wrs.count != '0 && waiting >= 17'(wrs.count)) || period_over || full;
+`endif
+  assign decide      = state_q == ST_DECIDE;
+  assign waits       = decide && valid_q[cq_q] && dbs.arm != wrs.s.fired && unseen;
+  assign hit         = waits && enough;
+
+  // ---------------------------------------------------------------- commands
+  logic modify;
+  logic [11:0] period_new;
+  assign modify     = state_q == ST_OP && op_i == CQ_OP_MODIFY;
+  assign resized    = state_q == ST_OP && op_i == CQ_OP_RESIZE && op_status_o == CMD_STATUS_OK;
+  assign op_prod_o  = wrs.s.prod;
+  assign period_new = (count_i == 16'd1) ? '0 : period_i;
+`ifdef RNIC_CUT_CQ_RESIZE_ORG
+  assign org_new    = '0;
+`else
+  assign org_new    = 17'(wrs.s.prod);
+`endif
+  always_comb begin
+    op_status_o = CMD_STATUS_OK;
+    if (state_q == ST_OP && op_i == CQ_OP_RESIZE) begin
+`ifndef RNIC_CUT_CQ_RESIZE_SMALL
+      if (left > (17'd1 << log_size_i)) op_status_o = CMD_STATUS_TOO_SMALL;
+`endif
+`ifndef RNIC_CUT_CQ_RESIZE_ERROR
+      if (wrs.bad) op_status_o = CMD_STATUS_IN_ERROR;
+`endif
+    end
+  end
 
   cqe_t cqe;
   always_comb begin
@@ -235,7 +315,7 @@ module rnic_cq
     cqe.grh        = req_q.grh;
     cqe.with_imm   = req_q.with_imm;
     cqe.with_inv   = req_q.with_inv;
-    cqe.phase      = !(1'(wrs.prod >> ctx.log_size));
+    cqe.phase      = !(1'(pos >> ctx.log_size));
     cqe.byte_len   = req_q.byte_len;
     cqe.imm        = req_q.imm;
     cqe.src_qpn    = req_q.src_qpn;
@@ -244,7 +324,7 @@ module rnic_cq
   end
   // verilator lint_off PINCONNECTEMPTY
   rnic_entry_wr #(.DataW(DataW)) u_wr (
-      .clk_i, .rst_i, .start_i(wr_start), .busy_o(), .addr_i({ctx.base, 6'd0} + {35'd0, slot, 5'd0}), .entry_i(cqe), .done_o(sent),
+      .clk_i, .rst_i, .start_i(wr_start), .busy_o(), .addr_i({ctx.base, 6'd0} + {43'd0, slot, 5'd0}), .entry_i(cqe), .done_o(sent),
       .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
   );
   // verilator lint_on PINCONNECTEMPTY
@@ -254,22 +334,38 @@ module rnic_cq
   assign eqe_o          = eqe_q;
 
   always_comb begin
-    wrs_we  = set_fire || sent || overrun_o || hit;
+    wrs_we  = set_fire || sent || overrun_o || decide || modify;
     wrs_idx = set_fire ? idx_i : cq_q;
     wrs_new = wrs;
     if (sent) begin
-      wrs_new.prod = wrs.prod + 24'd1;
-      if (req_q.solicited || req_q.status != WC_STATUS_SUCCESS) wrs_new.sol = wrs.prod + 24'd1;
+      wrs_new.s.prod = wrs.s.prod + 24'd1;
+      if (req_q.solicited || req_q.status != WC_STATUS_SUCCESS) begin
+        wrs_new.sol  = wrs.s.prod + 24'd1;
+        wrs_new.nsol = wrs.nsol + 16'd1;
+      end
     end
     if (overrun_o) wrs_new.bad = 1'b1;
-    if (hit) wrs_new.fired = dbs.arm;
+    if (hit) wrs_new.s.fired = dbs.arm;
+    if (decide) begin
+      wrs_new.run = waits && !enough;
+      if (!wrs.run) wrs_new.due = now + 13'(wrs.period);
+      if (!(waits && !enough)) wrs_new.nsol = '0;
+    end
+    if (modify) begin
+      wrs_new.count  = count_i;
+      wrs_new.period = period_new;
+      wrs_new.due    = wrs.due + 13'(period_new) - 13'(wrs.period);
+    end
     if (set_fire) wrs_new = '0;
   end
 
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       ST_IDLE: begin
-        if (chk_take) begin
+        if (op_look) begin
+          cq_q    <= idx_i;
+          state_q <= ST_OP;
+        end else if (chk_take) begin
           cq_q       <= chk_idx;
           state_q    <= ST_DECIDE;
           chk_turn_q <= 1'b0;
@@ -280,6 +376,12 @@ module rnic_cq
           chk_turn_q <= 1'b1;
         end
       end
+      // An armed queue is judged by its new moderation at once; a period that runs counts from where it began.
+`ifdef RNIC_CUT_CQ_MOD_ANEW
+      ST_OP: state_q <= ST_IDLE;
+`else
+      ST_OP: state_q <= (op_i == CQ_OP_MODIFY) ? ST_DECIDE : ST_IDLE;
+`endif
       ST_LOOK: begin
         state_q <= wr_start ? ST_WRITE : (overrun_o && !wrs.bad) ? ST_EVENT : ST_IDLE;
         eqe_q   <= '{eqn: 8'd0, event_type: EVENT_TYPE_CQ_ERR, number: 32'(cq_q)};
@@ -297,6 +399,8 @@ module rnic_cq
       valid_q    <= '0;
       chk_turn_q <= 1'b0;
     end
-    if (!rst_i) a_set_or_clear : assert (!(set_valid_i && clr_i));
+    if (!rst_i && decide && wrs_new.run) a_moderated : assert (wrs.period != '0 && !hit);
+    if (!rst_i) a_op_or_clear : assert (!(op_valid_i && clr_i));
+    if (!rst_i && state_q == ST_OP) a_op_held : assert (op_valid_i && op_i != CQ_OP_CREATE && idx_i == cq_q && valid_q[cq_q]);
   end
 endmodule

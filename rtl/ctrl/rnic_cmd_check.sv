@@ -96,7 +96,7 @@ module rnic_cmd_check
 
   // ---------------------------------------------------------------- second cycle
   function automatic logic ring_ok(logic [7:0] log_size);
-    return log_size >= 8'd1 && log_size <= 8'd16;
+    return log_size >= 8'd1 && log_size <= 8'(MAX_CQ_LOG_SIZE);
   endfunction
   // What a region lets others write it must let its owner write (ibv_reg_mr(3)).
   logic access_ok, mr_alloc;
@@ -172,6 +172,13 @@ module rnic_cmd_check
         else if (32'(cq.uar) >= NUM_UAR) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd10};
         else if (cq.base[5:0] != '0) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd16};
         else if (!cq_free_i) status_o = CMD_STATUS_NO_RESOURCES;
+        CMD_OPCODE_MODIFY_CQ:
+        if (!cq_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        else if (cq.event_period > 16'(MAX_CQ_PERIOD)) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd14};
+        CMD_OPCODE_RESIZE_CQ:                // what waits in it is judged by the CQ block, when it stands still
+        if (!cq_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        else if (!ring_ok(cq.log_size)) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd8};
+        else if (cq.base[5:0] != '0) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd16};
         CMD_OPCODE_DESTROY_CQ:
         if (!cq_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
 `ifndef RNIC_CUT_CQ_IN_USE

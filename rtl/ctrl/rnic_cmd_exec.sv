@@ -68,8 +68,11 @@ module rnic_cmd_exec
     output logic mr_ref_o,                   // a region or SRQ begins (mr_ref_inc_o) or ceases to use a PD
     output logic mr_ref_inc_o,
     output logic [15:0] mr_ref_pd_o,
-    output logic cq_set_valid_o,
-    input  logic cq_set_ready_i,
+    output logic cq_op_valid_o,              // contract: rnic_cq
+    input  logic cq_op_done_i,
+    output cq_op_e cq_op_o,
+    input  cmd_status_e cq_status_i,
+    input  logic [23:0] cq_prod_i,
     output logic cq_clr_o,
     output logic [CqW-1:0] cq_idx_o,
     input  logic cq_idle_i,
@@ -98,7 +101,7 @@ module rnic_cmd_exec
     ST_CHECK,     // tables are looked up
     ST_ACT,       // judged: done now, or begun
     ST_MR_OP,     // the key table changes a region or unbinds a window
-    ST_CQ_SET,    // the CQ block takes a new queue when it is idle
+    ST_CQ_OP,     // the CQ block makes, modifies or resizes a queue when it is idle
     ST_SRQ_SET,   // likewise the SRQ block a new queue or limit
     ST_QP_SEND,   // command is offered to the QP engine
     ST_QP_WAIT,   // QP engine works
@@ -124,7 +127,7 @@ module rnic_cmd_exec
   assign cmd_ready_o = state_q == ST_IDLE;
 
   // ---------------------------------------------------------------- free numbers, and what refers to an event queue
-  logic pd_free, cq_free, mr_free, srq_free, xrcd_free, pd_make, pd_free_put, cq_put, mr_put, srq_put, xrcd_make, xrcd_put, srq_set;
+  logic pd_free, cq_free, mr_free, srq_free, xrcd_free, pd_make, pd_free_put, cq_put, mr_put, srq_put, xrcd_make, xrcd_put, srq_set, cq_set;
   logic [PdW-1:0] pd_new, pd_idx;
   logic [CqW-1:0] cq_new, cq_idx;
   logic [MrW-1:0] mr_new, mr_idx;
@@ -149,7 +152,7 @@ module rnic_cmd_exec
       .clk_i, .rst_i, .valid_o(pd_free), .idx_o(pd_new), .take_i(pd_make), .put_i(pd_free_put), .put_idx_i(PdW'(hdr.handle))
   );
   rnic_free_list #(.N(NumCq)) u_cq_free (
-      .clk_i, .rst_i, .valid_o(cq_free), .idx_o(cq_new), .take_i(cq_set_valid_o && cq_set_ready_i), .put_i(cq_put), .put_idx_i(cq_idx)
+      .clk_i, .rst_i, .valid_o(cq_free), .idx_o(cq_new), .take_i(cq_set), .put_i(cq_put), .put_idx_i(cq_idx)
   );
   rnic_free_list #(.N(NumMr), .First(1)) u_mr_free (
       .clk_i, .rst_i, .valid_o(mr_free), .idx_o(mr_new), .take_i(mr_set_o), .put_i(mr_put), .put_idx_i(mr_idx)
@@ -158,7 +161,7 @@ module rnic_cmd_exec
   logic [CqW:0] eq_ref_q[NUM_EQ];
   logic [NUM_EQ-1:0] eq_used;
   rnic_ram #(.Width(EqW), .Depth(NumCq)) u_cq_eq (
-      .clk_i, .we_i(cq_set_valid_o && cq_set_ready_i), .waddr_i(cq_new), .wdata_i(EqW'(cq.eq)), .re_i(1'b1), .raddr_i(cq_idx), .rdata_o(cq_eq)
+      .clk_i, .we_i(cq_set), .waddr_i(cq_new), .wdata_i(EqW'(cq.eq)), .re_i(1'b1), .raddr_i(cq_idx), .rdata_o(cq_eq)
   );
   always_comb for (int unsigned i = 0; i < NUM_EQ; i++) eq_used[i] = eq_ref_q[i] != '0;
 
@@ -201,7 +204,9 @@ module rnic_cmd_exec
 `endif
   assign mr_ref_inc_o   = mr_set_o || srq_set || mr_pd_new;
   assign mr_ref_pd_o    = (mr_set_o || mr_pd_new) ? mr.pd : srq_set ? srq.pd : srq_clr_o ? srq_pd_i : mr_pd_i;
-  assign cq_set_valid_o = state_q == ST_CQ_SET;
+  assign cq_op_valid_o  = state_q == ST_CQ_OP;
+  assign cq_op_o        = (hdr.opcode == CMD_OPCODE_CREATE_CQ) ? CQ_OP_CREATE : (hdr.opcode == CMD_OPCODE_MODIFY_CQ) ? CQ_OP_MODIFY : CQ_OP_RESIZE;
+  assign cq_set         = cq_op_valid_o && cq_op_done_i && hdr.opcode == CMD_OPCODE_CREATE_CQ;
   assign cq_clr_o       = act && hdr.opcode == CMD_OPCODE_DESTROY_CQ;
   assign cq_idx_o       = (hdr.opcode == CMD_OPCODE_CREATE_CQ) ? cq_new : cq_idx;
   assign eq_set_o       = act && hdr.opcode == CMD_OPCODE_CREATE_EQ;
@@ -272,8 +277,9 @@ module rnic_cmd_exec
             CMD_OPCODE_CREATE_MR: res_q.handle <= {24'(mr_new), mr.key};
             CMD_OPCODE_CREATE_CQ: begin
               res_q.handle <= 32'(cq_new);
-              state_q      <= ST_CQ_SET;
+              state_q      <= ST_CQ_OP;
             end
+            CMD_OPCODE_MODIFY_CQ, CMD_OPCODE_RESIZE_CQ: state_q <= ST_CQ_OP;
             CMD_OPCODE_CREATE_XRCD: res_q.handle <= 32'(xrcd_new);
             CMD_OPCODE_CREATE_SRQ: begin
               res_q.handle <= 32'(srq_new);
@@ -299,7 +305,16 @@ module rnic_cmd_exec
         end
       end
       ST_MR_OP: if (mr_op_done_i) state_q <= ST_DRAIN;
-      ST_CQ_SET: if (cq_set_ready_i) state_q <= ST_CPL;
+      ST_CQ_OP: begin
+        if (cq_op_done_i) begin
+          state_q <= ST_CPL;
+          if (hdr.opcode == CMD_OPCODE_RESIZE_CQ) begin
+            res_q.status <= cq_status_i;
+            if (cq_status_i == CMD_STATUS_OK) res_q.count <= 32'(cq_prod_i);
+            else res_q.handle <= '0;
+          end
+        end
+      end
       ST_SRQ_SET: if ((srq_set_valid_o && srq_set_ready_i) || (srq_limit_valid_o && srq_limit_ready_i)) state_q <= ST_CPL;
       ST_QP_SEND: if (qp_cmd_ready_i) state_q <= ST_QP_WAIT;
       ST_QP_WAIT: begin
@@ -337,7 +352,7 @@ module rnic_cmd_exec
     end
     if (pd_make || pd_free_put) pd_valid_q[pd_idx] <= pd_make;
     if (xrcd_make || xrcd_put) xrcd_valid_q[xrcd_idx] <= xrcd_make;
-    if (cq_set_valid_o && cq_set_ready_i) eq_ref_q[EqW'(cq.eq)] <= eq_ref_q[EqW'(cq.eq)] + (CqW + 1)'(1);
+    if (cq_set) eq_ref_q[EqW'(cq.eq)] <= eq_ref_q[EqW'(cq.eq)] + (CqW + 1)'(1);
     if (cq_clr_o) eq_ref_q[cq_eq] <= eq_ref_q[cq_eq] - (CqW + 1)'(1);
     if (rst_i) begin
       state_q      <= ST_IDLE;

@@ -83,8 +83,11 @@ module rnic_ctrl
       .cmd_valid_o(cmd_valid), .cmd_ready_i(cmd_ready), .cmd_o(fetched), .done_i(cpl_done)
   );
 
-  logic ask_ok, pd_used, cq_used, srq_used, xrcd_used, mr_there, gid_ok, mr_set, mr_clr, mr_ref, mr_ref_inc, cq_set_valid, cq_set_ready, cq_clr, cq_idle;
+  logic ask_ok, pd_used, cq_used, srq_used, xrcd_used, mr_there, gid_ok, mr_set, mr_clr, mr_ref, mr_ref_inc, cq_op_valid, cq_op_done, cq_clr, cq_idle;
   logic eq_set, eq_clr, eq_idle, set_port, set_gid, set_pkey, query_start, query_done;
+  cq_op_e cq_op;
+  cmd_status_e cq_status;
+  logic [23:0] cq_prod;
   logic [7:0] mr_key;
   logic [15:0] mr_pd, mr_ref_pd;
   mr_kind_e mr_kind;
@@ -105,7 +108,7 @@ module rnic_ctrl
       .srq_valid_i, .xrcd_valid_o, .srq_used_i(srq_used), .xrcd_used_i(xrcd_used), .srq_pd_i, .srq_limit_i(srq_cur_limit_i), .srq_left_i,
       .srq_set_valid_o, .srq_set_ready_i, .srq_limit_valid_o, .srq_limit_ready_i, .srq_clr_o, .srq_idx_o(srq_idx),
       .mr_set_o(mr_set), .mr_clr_o(mr_clr), .mr_idx_o(mr_idx), .mr_ref_o(mr_ref), .mr_ref_inc_o(mr_ref_inc), .mr_ref_pd_o(mr_ref_pd),
-      .cq_set_valid_o(cq_set_valid), .cq_set_ready_i(cq_set_ready), .cq_clr_o(cq_clr), .cq_idx_o(cq_idx), .cq_idle_i(cq_idle),
+      .cq_op_valid_o(cq_op_valid), .cq_op_done_i(cq_op_done), .cq_op_o(cq_op), .cq_status_i(cq_status), .cq_prod_i(cq_prod), .cq_clr_o(cq_clr), .cq_idx_o(cq_idx), .cq_idle_i(cq_idle),
       .eq_set_o(eq_set), .eq_clr_o(eq_clr), .eq_idle_i(eq_idle),
       .set_port_o(set_port), .set_gid_o(set_gid), .set_pkey_o(set_pkey), .query_start_o(query_start), .query_done_i(query_done)
   );
@@ -211,8 +214,9 @@ module rnic_ctrl
 
   logic cqe_written, cq_overrun, cq_drop_qpn, cq_drop_page, cq_drop_range, eqe_written, eq_overrun;
   logic [EqW-1:0] overrun_eq;
-  rnic_cq #(.DataW(DataW), .NumCq(NumCq), .NumReq(NumCqe)) u_cq (
-      .clk_i, .rst_i, .cycles_i, .set_valid_i(cq_set_valid), .set_ready_o(cq_set_ready), .clr_i(cq_clr), .idx_i(cq_idx),
+  rnic_cq #(.DataW(DataW), .NumCq(NumCq), .NumReq(NumCqe), .ClkPeriodPs(ClkPeriodPs)) u_cq (
+      .clk_i, .rst_i, .cycles_i, .op_valid_i(cq_op_valid), .op_done_o(cq_op_done), .op_i(cq_op), .op_status_o(cq_status), .op_prod_o(cq_prod),
+      .clr_i(cq_clr), .idx_i(cq_idx), .count_i(p_cq.event_count), .period_i(12'(p_cq.event_period)),
       .log_size_i(5'(p_cq.log_size)), .eq_i(EqW'(p_cq.eq)), .uar_i(p_cq.uar), .base_i(58'(p_cq.base >> 6)), .valid_o(cq_valid_o), .idle_o(cq_idle),
       .db_valid_i(cq_db_valid_i), .db_i(cq_db_i), .req_valid_i(cqe_valid_i), .req_ready_o(cqe_ready_o), .req_i(cqe_i),
       .wr_valid_o(wr_valid_o[1]), .wr_ready_i(wr_ready_i[1]), .wr_hdr_o(wr_hdr_o[1]), .wr_data_o(wr_data_o[1]), .wr_last_o(wr_last_o[1]),

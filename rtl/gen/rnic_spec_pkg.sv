@@ -42,6 +42,8 @@ package rnic_spec_pkg;
   localparam logic [31:0] MIN_MR_LOG_PAGE = 32'h0000000c;  // log2 of the smallest page of a page list
   localparam int unsigned MAX_MR_LOG_PAGE = 30;  // log2 of the largest page of a page list
   localparam int unsigned MAX_MR_LOG_LENGTH = 48;  // log2 of the longest memory region in bytes
+  localparam int unsigned MAX_CQ_LOG_SIZE = 16;  // log2 of the entries of the largest completion or event queue
+  localparam int unsigned MAX_CQ_PERIOD = 4095;  // longest period of event moderation in microseconds
   localparam int unsigned MAX_LOG_RING = 15;  // log2 of the entries of a send, receive or shared receive queue
   localparam logic [15:0] ROCE_UDP_PORT = 16'h12b7;
   localparam int unsigned TLP_OVERHEAD_BYTES = 20;  // link bytes counted per TLP beside its payload
@@ -119,6 +121,8 @@ package rnic_spec_pkg;
     CMD_OPCODE_REREG_MR = 8'h1a,
     CMD_OPCODE_CREATE_CQ = 8'h20,
     CMD_OPCODE_DESTROY_CQ = 8'h21,
+    CMD_OPCODE_MODIFY_CQ = 8'h22,
+    CMD_OPCODE_RESIZE_CQ = 8'h23,
     CMD_OPCODE_CREATE_EQ = 8'h28,
     CMD_OPCODE_DESTROY_EQ = 8'h29,
     CMD_OPCODE_CREATE_SRQ = 8'h30,
@@ -134,7 +138,7 @@ package rnic_spec_pkg;
     CMD_OPCODE_INSTALL_QP = 8'h44,
     CMD_OPCODE_LIST_QP = 8'h45
   } cmd_opcode_e;
-  localparam int unsigned CMD_OPCODE_COUNT = 26;
+  localparam int unsigned CMD_OPCODE_COUNT = 28;
 
   // Status of a command completion.
   typedef enum logic [7:0] {
@@ -151,9 +155,11 @@ package rnic_spec_pkg;
     CMD_STATUS_UNSUPPORTED = 8'ha,  // known, but not built into this device
     CMD_STATUS_DMA_ERROR = 8'hb,  // the host aborted, poisoned or did not answer a read that the command needed
     CMD_STATUS_FATAL = 8'hc,  // the device is in a fatal state
-    CMD_STATUS_NOT_ENABLED = 8'hd  // bus mastering or the device is not enabled
+    CMD_STATUS_NOT_ENABLED = 8'hd,  // bus mastering or the device is not enabled
+    CMD_STATUS_TOO_SMALL = 8'he,  // the new ring has fewer entries than completions wait to be taken
+    CMD_STATUS_IN_ERROR = 8'hf  // the CQ overran: it takes no more completions
   } cmd_status_e;
-  localparam int unsigned CMD_STATUS_COUNT = 14;
+  localparam int unsigned CMD_STATUS_COUNT = 16;
 
   // Why the gate refused; checked in this order.
   typedef enum logic [7:0] {
@@ -541,15 +547,17 @@ package rnic_spec_pkg;
     return {x.rsvd_0, x.rsvd_1} == '0;
   endfunction
 
-  // CREATE_CQ: a ring of 2^log_size completion entries of 32 bytes, zeroed by the driver before.
+  // CREATE_CQ: a ring of 2^log_size completion entries of 32 bytes, zeroed by the driver before. RESIZE_CQ: another ring, zeroed likewise, for the CQ that handle names; its slot 0 and first lap begin at the producer index that the completion tells. MODIFY_CQ: when an armed CQ raises its event.
   typedef struct packed {
     logic [319:0]  rsvd_1;  // 24.0
     logic [63:0]   base;  // 16.0: bus address, 64-byte aligned
-    logic [39:0]   rsvd_0;  // 11.0
+    logic [15:0]   event_period;  // 14.0: MODIFY_CQ: microseconds from the first completion not taken to the event, 4095 at most; 0: no moderation
+    logic [15:0]   event_count;  // 12.0: MODIFY_CQ: completions not taken that raise the event; 0: any number waits for the period, 1: no moderation
+    logic [7:0]    rsvd_0;  // 11.0
     logic [7:0]    uar;  // 10.0: doorbell page that may move its consumer index
     logic [7:0]    eq;  // 9.0: event queue for completion events
     logic [7:0]    log_size;  // 8.0: 1 to 16
-    logic [31:0]   handle;  // 4.0: 0
+    logic [31:0]   handle;  // 4.0: 0; RESIZE_CQ, MODIFY_CQ: the CQ
     logic [15:0]   tag;  // 2.0
     logic [7:0]    flags;  // 1.0
     logic [7:0]    opcode;  // 0.0
@@ -1354,6 +1362,10 @@ package rnic_spec_pkg;
         return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_0000000000000000_ffffffffff000000_ffffffff0000ff00;
       CMD_OPCODE_DESTROY_CQ:
         return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_000000000000ff00;
+      CMD_OPCODE_MODIFY_CQ:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_00000000ffffffff_000000000000ff00;
+      CMD_OPCODE_RESIZE_CQ:
+        return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_0000000000000000_ffffffffffffff00_000000000000ff00;
       CMD_OPCODE_CREATE_EQ:
         return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_0000000000000000_ffffffffffffff00_000000000000ff00;
       CMD_OPCODE_DESTROY_EQ:
@@ -1400,6 +1412,8 @@ package rnic_spec_pkg;
       CMD_OPCODE_DESTROY_MR,
       CMD_OPCODE_CREATE_CQ,
       CMD_OPCODE_DESTROY_CQ,
+      CMD_OPCODE_MODIFY_CQ,
+      CMD_OPCODE_RESIZE_CQ,
       CMD_OPCODE_CREATE_EQ,
       CMD_OPCODE_DESTROY_EQ,
       CMD_OPCODE_CREATE_SRQ,

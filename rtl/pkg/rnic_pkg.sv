@@ -194,6 +194,12 @@ package rnic_pkg;
     logic [7:0]  vendor_err;
   } cqe_req_t;
 
+  typedef enum logic [1:0] {
+    CQ_OP_CREATE,
+    CQ_OP_MODIFY,                  // event moderation
+    CQ_OP_RESIZE
+  } cq_op_e;
+
   typedef struct packed {
     logic [7:0]  eqn;              // event queue
     logic [7:0]  event_type;       // event_type_e

@@ -62,7 +62,7 @@ goldens! {
         page_offset, with_page_offset = 0x678;
     }
     CmdCq [
-        "20 00 05 00  00 00 00 00  0c 02 1f  00x5  00 50 34 12 00 00 00 00  00x40"
+        "20 00 05 00  00 00 00 00  0c 02 1f  00  34 12 cd 0a  00 50 34 12 00 00 00 00  00x40"
     ] {
         opcode, with_opcode = 0x20;
         flags, with_flags = 0;
@@ -71,6 +71,8 @@ goldens! {
         log_size, with_log_size = 12;
         eq, with_eq = 2;
         uar, with_uar = 31;
+        event_count, with_event_count = 0x1234;
+        event_period, with_event_period = 0x0acd;
         base, with_base = 0x1234_5000;
     }
     CmdSrq [

@@ -30,6 +30,9 @@ pub const NUM_MR: u32 = 32;
 /// log2 of the cycles after which a barrier is given up.
 pub const DRAIN_LOG: u32 = 9;
 
+/// A clock cycle in picoseconds.
+pub const CLK_PERIOD_PS: u32 = 8000;
+
 /// The seed of this run: `OPENRNIC_SEED`, or a fixed one. Printed, so that a failure names it.
 pub fn seed() -> u64 {
     crate::seed(20_251_129)
@@ -92,6 +95,18 @@ impl Cmd {
         Self::new(0x20, 0)
             .with(8, &[log_size, eq, uar])
             .with(16, &base.to_le_bytes())
+    }
+
+    /// MODIFY_CQ: event moderation, microseconds.
+    pub fn modify_cq(cq: u32, count: u16, period: u16) -> Self {
+        Self::new(0x22, cq)
+            .with(12, &count.to_le_bytes())
+            .with(14, &period.to_le_bytes())
+    }
+
+    /// RESIZE_CQ.
+    pub fn resize_cq(cq: u32, log_size: u8, base: u64) -> Self {
+        Self::new(0x23, cq).with(8, &[log_size]).with(16, &base.to_le_bytes())
     }
 
     /// DESTROY_CQ.
@@ -429,7 +444,15 @@ fn bits(words: &[u32], lsb: usize, width: usize) -> u64 {
 impl CtrlBench {
     /// Builds the block, resets it and starts a command ring of 16.
     pub fn new(data_width: u32, seed: u64) -> Self {
-        let mut bench = Self::held(data_width, seed);
+        Self::started(Self::held(data_width, seed))
+    }
+
+    /// The same, with a clock cycle of so many picoseconds (instead of [`CLK_PERIOD_PS`]).
+    pub fn clocked(data_width: u32, seed: u64, clk_period_ps: u32) -> Self {
+        Self::started(Self::built(data_width, seed, clk_period_ps))
+    }
+
+    fn started(mut bench: Self) -> Self {
         bench.dut.set("enable_i", 1);
         bench.dut.set("bus_master_en_i", 1);
         bench.until("tables to be clear", 2000, |b| b.dut.get("ready_o") == 1);
@@ -439,6 +462,10 @@ impl CtrlBench {
 
     /// The same, before the device is enabled and without a ring.
     pub fn held(data_width: u32, seed: u64) -> Self {
+        Self::built(data_width, seed, CLK_PERIOD_PS)
+    }
+
+    fn built(data_width: u32, seed: u64, clk_period_ps: u32) -> Self {
         let mut dut = BlockModel::builder("rnic_ctrl")
             .param("DataW", data_width)
             .param("QpIdxW", 8)
@@ -446,6 +473,7 @@ impl CtrlBench {
             .param("NumMr", NUM_MR)
             .param("NumSrq", NUM_SRQ)
             .param("DrainLog", DRAIN_LOG)
+            .param("ClkPeriodPs", clk_period_ps)
             .random_init(seed)
             .build()
             .expect("rnic_ctrl builds");

@@ -19,15 +19,17 @@ pub mod status {
     pub const IN_USE: u8 = 6;
     pub const UNSUPPORTED: u8 = 10;
     pub const FATAL: u8 = 12;
+    pub const TOO_SMALL: u8 = 14;
+    pub const IN_ERROR: u8 = 15;
 }
 use status::*;
 
 /// Protection domains of the device.
 pub const NUM_PD: u32 = 256;
 /// The commands that exist.
-pub const OPCODES: [u8; 26] = [
+pub const OPCODES: [u8; 28] = [
     0x01, 0x02, 0x08, 0x09, 0x0a, 0x10, 0x11, 0x18, 0x19, 0x1a, 0x20, 0x21, 0x28, 0x29, 0x40, 0x41, 0x42, 0x43, 0x44,
-    0x45, 0x30, 0x31, 0x32, 0x33, 0x38, 0x39,
+    0x45, 0x30, 0x31, 0x32, 0x33, 0x38, 0x39, 0x22, 0x23,
 ];
 /// XRC domains of the device.
 pub const NUM_XRCD: u32 = 16;
@@ -79,7 +81,12 @@ pub fn readable(opcode: u8) -> [u8; 64] {
             allow(16, 23);
             0
         }
-        0x28 => {
+        0x22 => {
+            allow(4, 7);
+            allow(12, 15);
+            0
+        }
+        0x23 | 0x28 => {
             allow(4, 8);
             allow(16, 23);
             0
@@ -339,6 +346,16 @@ impl Objects {
                 check(*senders == 0 && *receivers == 0, IN_USE, 0)?;
                 self.cqs.remove(&handle);
                 self.cq_free.used.push_back(handle);
+            }
+            0x22 => {
+                check(self.cqs.contains_key(&handle), BAD_HANDLE, 4)?;
+                check(le(cmd, 14, 2) < 4096, BAD_PARAM, 14)?;
+            }
+            // (Nothing waits in the queues of this model.)
+            0x23 => {
+                check(self.cqs.contains_key(&handle), BAD_HANDLE, 4)?;
+                check((1..=16).contains(&cmd.0[8]), BAD_PARAM, 8)?;
+                check(cmd.0[16].is_multiple_of(64), BAD_PARAM, 16)?;
             }
             0x30 => {
                 let pd = le(cmd, 8, 2) as u32;

@@ -25,6 +25,8 @@ pub struct Lies {
     pub completions: VecDeque<[u8; 32]>,
     /// Completes in reverse order, this many at a time.
     pub reverse: usize,
+    /// Completions that a resized queue never wrote, but counts.
+    pub resize_skips: u32,
 }
 
 pub struct MockQp {
@@ -40,7 +42,11 @@ pub struct MockCq {
     pub base: u64,
     pub log: u32,
     pub written: u32,
+    /// Index of the first entry of this ring.
+    pub origin: u32,
     pub consumer: u32,
+    /// Count and period.
+    pub moderation: (u16, u16),
     pub armed: bool,
     pub eq: u8,
 }
@@ -168,8 +174,9 @@ impl State {
 
     pub fn write_cqe(&mut self, cqn: u32, entry: Cqe) {
         let Some(cq) = self.cqs.get_mut(&cqn) else { return };
-        let slot = cq.written & ((1 << cq.log) - 1);
-        let entry = entry.with_phase(cq.written >> cq.log & 1 == 0);
+        let place = cq.written - cq.origin;
+        let slot = place & ((1 << cq.log) - 1);
+        let entry = entry.with_phase(place >> cq.log & 1 == 0);
         cq.written += 1;
         let (at, armed, eq) = (cq.base + 32 * u64::from(slot), std::mem::take(&mut cq.armed), cq.eq);
         self.put(at, entry.as_bytes());
@@ -311,6 +318,24 @@ impl State {
                 );
                 ok.with_handle(number)
             }
+            CmdOpcode::ModifyCq => match self.cqs.get_mut(&command.handle()) {
+                Some(cq) => {
+                    let given = CmdCq(command.0);
+                    cq.moderation = (given.event_count(), given.event_period());
+                    ok
+                }
+                None => fail(CmdStatus::BadHandle),
+            },
+            CmdOpcode::ResizeCq => match self.cqs.get_mut(&command.handle()) {
+                Some(cq) if cq.written - cq.consumer > 1 << CmdCq(command.0).log_size() => fail(CmdStatus::TooSmall),
+                Some(cq) => {
+                    let given = CmdCq(command.0);
+                    (cq.base, cq.log, cq.origin) = (given.base(), u32::from(given.log_size()), cq.written);
+                    ok.with_handle(command.handle())
+                        .with_count(cq.written + self.lies.resize_skips)
+                }
+                None => fail(CmdStatus::BadHandle),
+            },
             CmdOpcode::CreateSrq => {
                 let number = self.srqs.len() as u32 + 5;
                 self.srqs.insert(number, (CmdSrq(command.0), 0, 0));

@@ -66,6 +66,10 @@ pub const MIN_MR_LOG_PAGE: u32 = 0xc;
 pub const MAX_MR_LOG_PAGE: u32 = 30;
 /// log2 of the longest memory region in bytes.
 pub const MAX_MR_LOG_LENGTH: u32 = 48;
+/// log2 of the entries of the largest completion or event queue.
+pub const MAX_CQ_LOG_SIZE: u32 = 16;
+/// Longest period of event moderation in microseconds.
+pub const MAX_CQ_PERIOD: u32 = 4095;
 /// log2 of the entries of a send, receive or shared receive queue.
 pub const MAX_LOG_RING: u32 = 15;
 /// `ROCE_UDP_PORT`.
@@ -202,6 +206,10 @@ code_enum! {
         CreateCq = 0x20, "CREATE_CQ", "";
         /// `DESTROY_CQ`.
         DestroyCq = 0x21, "DESTROY_CQ", "";
+        /// `MODIFY_CQ`.
+        ModifyCq = 0x22, "MODIFY_CQ", "";
+        /// `RESIZE_CQ`.
+        ResizeCq = 0x23, "RESIZE_CQ", "";
         /// `CREATE_EQ`.
         CreateEq = 0x28, "CREATE_EQ", "";
         /// `DESTROY_EQ`.
@@ -264,6 +272,10 @@ code_enum! {
         Fatal = 0xc, "FATAL", "the device is in a fatal state";
         /// Bus mastering or the device is not enabled.
         NotEnabled = 0xd, "NOT_ENABLED", "bus mastering or the device is not enabled";
+        /// The new ring has fewer entries than completions wait to be taken.
+        TooSmall = 0xe, "TOO_SMALL", "the new ring has fewer entries than completions wait to be taken";
+        /// The CQ overran: it takes no more completions.
+        InError = 0xf, "IN_ERROR", "the CQ overran: it takes no more completions";
     }
 }
 
@@ -1073,11 +1085,11 @@ impl CmdMr {
 }
 
 byte_struct! {
-    /// CREATE_CQ: a ring of 2^log_size completion entries of 32 bytes, zeroed by the driver before.
+    /// CREATE_CQ: a ring of 2^log_size completion entries of 32 bytes, zeroed by the driver before. RESIZE_CQ: another ring, zeroed likewise, for the CQ that handle names; its slot 0 and first lap begin at the producer index that the completion tells. MODIFY_CQ: when an armed CQ raises its event.
     ///
     /// 64 bytes, little-endian in memory.
-    CmdCq, 64, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
-    fields = [opcode, flags, tag, handle, log_size, eq, uar, base]
+    CmdCq, 64, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+    fields = [opcode, flags, tag, handle, log_size, eq, uar, event_count, event_period, base]
 }
 
 impl CmdCq {
@@ -1100,7 +1112,7 @@ impl CmdCq {
         tag, set_tag, with_tag, u16, |b| u16::from_le_bytes([b[2], b[3]]), |b, v| b[2..4].copy_from_slice(&v.to_le_bytes())
     }
     accessors! {
-        /// 0.
+        /// 0; RESIZE_CQ, MODIFY_CQ: the CQ.
         ///
         /// 32 bits at byte 4.
         handle, set_handle, with_handle, u32, |b| u32::from_le_bytes([b[4], b[5], b[6], b[7]]), |b, v| b[4..8].copy_from_slice(&v.to_le_bytes())
@@ -1122,6 +1134,18 @@ impl CmdCq {
         ///
         /// 8 bits at byte 10.
         uar, set_uar, with_uar, u8, |b| b[10], |b, v| b[10] = v
+    }
+    accessors! {
+        /// MODIFY_CQ: completions not taken that raise the event; 0: any number waits for the period, 1: no moderation.
+        ///
+        /// 16 bits at byte 12.
+        event_count, set_event_count, with_event_count, u16, |b| u16::from_le_bytes([b[12], b[13]]), |b, v| b[12..14].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// MODIFY_CQ: microseconds from the first completion not taken to the event, 4095 at most; 0: no moderation.
+        ///
+        /// 16 bits at byte 14.
+        event_period, set_event_period, with_event_period, u16, |b| u16::from_le_bytes([b[14], b[15]]), |b, v| b[14..16].copy_from_slice(&v.to_le_bytes())
     }
     accessors! {
         /// Bus address, 64-byte aligned.
@@ -3720,6 +3744,18 @@ pub static COMMANDS: &[Command] = &[
         fields: &["handle"],
         reserved: [0, 255, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
         doc: "", returns: "",
+    },
+    Command {
+        opcode: CmdOpcode::ModifyCq, layout: "CmdCq", flags: CmdFlag(0),
+        fields: &["handle", "event_count", "event_period"],
+        reserved: [0, 255, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+        doc: "event moderation; an armed CQ is judged by it at once, a period that runs counts from where it began", returns: "",
+    },
+    Command {
+        opcode: CmdOpcode::ResizeCq, layout: "CmdCq", flags: CmdFlag(0),
+        fields: &["handle", "log_size", "base"],
+        reserved: [0, 255, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+        doc: "between two completions; when it completes, those before it are in the old ring, which is not written any more", returns: "handle: the CQ; count: producer index of the first completion of the new ring",
     },
     Command {
         opcode: CmdOpcode::CreateEq, layout: "CmdEq", flags: CmdFlag(0),
