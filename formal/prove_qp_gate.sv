@@ -2,6 +2,11 @@
 // Proof about rnic_qp_gate: it says yes exactly when the second transcription of the table and the plain words of the value rules do,
 // for every type, state, mask and value; and it names the first rule that refuses, with its attributes.
 // Contract: every input is free in every cycle.
+//
+//   p_verdict  accepted if and only if the second table has the edge, every attribute that it requires is named, none that it does not
+//              allow, and no value rule refuses
+//   p_rule     the rule that is told is the first one that refuses, in the order of the book
+//   p_detail   the attributes that are told are the ones which that rule is about
 module prove_qp_gate
   import rnic_spec_pkg::*;
   import rnic_pkg::*;

@@ -2,6 +2,13 @@
 // Proof about the two hand-overs that every stream of the design passes: rnic_skid and rnic_fifo (depth 3, which is no power of two).
 // The n-th word that goes in, for any n, is the n-th that comes out; what is offered stays offered and unchanged until it is taken;
 // room is room. Contract of the input: none, a word may come and go as it likes.
+//
+//   p_skid_stable  what rnic_skid offers and nobody takes is offered again, unchanged
+//   p_fifo_stable  what rnic_fifo offers and nobody takes is offered again, unchanged
+//   p_skid_order   the n-th word into rnic_skid is the n-th out, for any n
+//   p_fifo_order   the n-th word into rnic_fifo is the n-th out, for any n
+//   p_skid_count   rnic_skid offers a word exactly when it holds one, and has room exactly when it holds fewer than two
+//   p_fifo_count   rnic_fifo offers a word exactly when it holds one, has room exactly when it is not full, and tells its level
 module prove_streams (
     input logic       clk_i,
     input logic       rst_i,

@@ -7,7 +7,8 @@
 //   p_reads_only         QUERY and LIST write nothing
 //   p_idle               between commands it writes nothing, so that an error applied there meets no half-done batch
 //   p_barrier            a DESTROY completes after the barrier that follows its last write
-//   p_told               a refusal by the gate has a rule, and its completion names no changed QP
+//   p_told               a refusal by the gate has a rule
+//   p_told_count         the completion of a command that is refused names no changed QP
 //   i_*                  what the induction needs to know of the states
   logic f_first_q = 1'b1;
   logic [17:0] f_n_q;                        // entries written by the command

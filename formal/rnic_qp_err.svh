@@ -3,7 +3,9 @@
 // time, commands hold it up (run_i) as they like, events wait as they like. One reset, at the start.
 //
 //   p_nothing_lost    while a report is kept somewhere, quiet_o is low: no command begins over it
-//   p_error           a report about the life at hand moves a living QP to ERR (a send error of a datagram type in RTS: to SQE)
+//   p_error           a report about the life at hand moves a living QP to ERR, but a send error of a datagram type (UC, UD, GSI)
+//   p_sqe             a send error of a datagram type moves a QP in RTS to SQE
+//   p_sqd             ... and one in SQD to ERR
 //   p_old_life        what is about another life changes nothing
 //   p_only_pending    it writes only while no command is under way at the pick
   logic f_first_q = 1'b1;

