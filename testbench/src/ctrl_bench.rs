@@ -10,6 +10,7 @@ use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
 
 use crate::ctrl_srq::{NUM_SRQ, SrqSide};
+use crate::qp_bench::Random;
 
 /// First address of the bench's host memory.
 pub const BASE: u64 = 0x7_1234_0000_0000;
@@ -25,6 +26,8 @@ pub const OUT: u64 = BASE + 0xe_0000;
 pub const POISON: u8 = 0xa5;
 /// Sizes of the tables in the benches.
 pub const NUM_CQ: u32 = 16;
+/// Protection domains, of every build.
+pub const NUM_PD: u32 = 256;
 /// Memory regions.
 pub const NUM_MR: u32 = 32;
 /// log2 of the cycles after which a barrier is given up.
@@ -455,7 +458,9 @@ impl CtrlBench {
     fn started(mut bench: Self) -> Self {
         bench.dut.set("enable_i", 1);
         bench.dut.set("bus_master_en_i", 1);
-        bench.until("tables to be clear", 2000, |b| b.dut.get("ready_o") == 1);
+        // One entry a cycle, all tables at once; that of the PDs is the largest here.
+        let budget = u64::from(NUM_PD.max(NUM_CQ).max(NUM_MR).max(NUM_SRQ)) + 8;
+        bench.until("tables to be clear", budget, |b| b.dut.get("ready_o") == 1);
         bench.start_ring(4);
         bench
     }
@@ -628,6 +633,11 @@ impl CtrlBench {
             ]);
             self.dut
                 .set_wide("ref_i", &[v as u32, (v >> 32) as u32, (v >> 64) as u32]);
+        } else {
+            // What is not valid is not read: any words, others in each cycle.
+            let (a, b) = (Random::new(now).bits(), Random::new(!now).bits());
+            self.dut
+                .set_wide("ref_i", &[a as u32, (a >> 32) as u32, b as u32 & 0xf_ffff]);
         }
 
         let ack = self

@@ -184,6 +184,8 @@ pub struct Manners {
     pub drain_latency: u64,
     /// One cycle in so many is a stall of each stream; 0 never.
     pub stall_one_in: u64,
+    /// Each stream moves in one cycle of so many; 0 or 1 at any time.
+    pub move_one_in: u64,
     /// During commands the data path asks for a whole section in every cycle.
     pub busy_readers: bool,
 }
@@ -193,6 +195,7 @@ pub const PROMPT: Manners = Manners {
     read_latency: 0,
     drain_latency: 1,
     stall_one_in: 0,
+    move_one_in: 0,
     busy_readers: false,
 };
 
@@ -375,7 +378,9 @@ impl QpBench {
         self.noise ^= self.noise << 13;
         self.noise ^= self.noise >> 7;
         self.noise ^= self.noise << 17;
-        self.manners.stall_one_in != 0 && (self.noise >> 11).is_multiple_of(self.manners.stall_one_in)
+        let n = self.noise >> 11;
+        self.manners.stall_one_in != 0 && n.is_multiple_of(self.manners.stall_one_in)
+            || self.manners.move_one_in != 0 && !n.is_multiple_of(self.manners.move_one_in)
     }
 
     /// One cycle of everything but the command port.

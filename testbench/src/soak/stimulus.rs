@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::{Call, Said, Step, What, place};
 use crate::model::gate::{Attrs, State, Type, attr, edge};
 use crate::model::qp::{Command, Op, QpEngine, flag};
-use crate::qp_bench::{BASE, Host, Manners, Random};
+use crate::qp_bench::{BASE, Host, Manners, PROMPT, Random};
 
 const LIST: u64 = BASE + 0x8000;
 const ATTR: u64 = BASE + 0x4000;
@@ -58,6 +58,7 @@ impl Stimulus {
                 drain_latency: *self.rng.pick(&[1, 30]),
                 stall_one_in: *self.rng.pick(&[0, 2, 5]),
                 busy_readers: self.rng.chance(1, 2),
+                ..PROMPT
             }));
         }
         let mut blank = None;
