@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "src" / "gen" / "properties.md"
 HEAD = """# Properties, one by one
 
-Written by `make formal ARGS=--book` from the files of `formal/` and the last run of `make formal ARGS=--all`. What the proofs are about, and
+Written by `make formal ARGS=--book` from the files of `formal/` and the last runs of `make formal` (`ARGS=--all` runs the long ones, too). What the proofs are about, and
 how far they go, stands in [Proofs](../proofs.md). Times are seconds of one core; *bugs* is the number of seeded bugs that the
 property must find, and has found. Covers and bugs are looked for at a smaller size where `formal/proofs.toml` says so.
 """

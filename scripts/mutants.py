@@ -376,8 +376,6 @@ def equal_as_proven(source: Source, site: Site) -> str | None:
         work = OUT / "equal" / f"{site.id}.{proof['name']}"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        copy = work / source.path.name
-        copy.write_text(single(source, site))
         top = proof["top"]
         defines = ["FORMAL", f"FORMAL_{proof['name'].upper()}", *proof.get("defines", [])]
         given = " ".join([f"-D {d}" for d in defines] + [f"-G {k}={v}" for k, v in proof.get("params", {}).items()])
@@ -389,7 +387,7 @@ def equal_as_proven(source: Source, site: Site) -> str | None:
 
         script = (
             read("gold", None, "chformal -cover -remove\nchformal -assert2assume")
-            + read("gate", {"file": source.file, "text": copy.read_text()}, "chformal -remove")
+            + read("gate", {"file": source.file, "text": single(source, site)}, "chformal -remove")
             + "design -copy-from gold -as gold gold\ndesign -copy-from gate -as gate gate\nexpose -dff -shared gold gate %u w:f_* %d\n"
             + "miter -equiv -make_assert -flatten gold gate both\nhierarchy -top both\ndelete gold gate\nopt_clean\n"
         )

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
 
+use crate::ctrl_model::NUM_PD;
 use crate::ctrl_srq::{NUM_SRQ, SrqSide};
 use crate::qp_bench::Random;
 
@@ -26,8 +27,6 @@ pub const OUT: u64 = BASE + 0xe_0000;
 pub const POISON: u8 = 0xa5;
 /// Sizes of the tables in the benches.
 pub const NUM_CQ: u32 = 16;
-/// Protection domains, of every build.
-pub const NUM_PD: u32 = 256;
 /// Memory regions.
 pub const NUM_MR: u32 = 32;
 /// log2 of the cycles after which a barrier is given up.
