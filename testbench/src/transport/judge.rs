@@ -105,11 +105,25 @@ impl Judge {
     /// An end has sent a frame.
     pub fn sent(&mut self, end: usize, frame: &[u8], now_ns: u64) {
         self.frames += 1;
-        if self.difference.is_none()
-            && !self.muted
+        if self.muted {
+            self.tally(end, frame);
+        } else if self.difference.is_none()
             && let Err(d) = self.judge_sent(end, frame, now_ns)
         {
             self.difference = Some(d);
+        }
+    }
+
+    /// How often a request is tried is known of frames that are not judged, too: giving up must have its reason.
+    fn tally(&mut self, end: usize, frame: &[u8]) {
+        let Ok(Roce { bth, .. }) = Roce::parse(frame) else {
+            return;
+        };
+        let number = self.by_qpn[1 - end].get(&bth.dest_qpn);
+        if !is_response(bth.opcode)
+            && let Some(c) = number.and_then(|n| self.connections.get_mut(n))
+        {
+            c.flows[end].requester.tally(bth.psn);
         }
     }
 

@@ -5,7 +5,7 @@
 //! It sees a response when the wire has delivered it, the device handles it later. So what is acknowledged here is what the device
 //! may know at most; each rule below holds for anything between.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::{
     Checked, Op, QpConfig, Request, differ, first_psn, opcode, psn_near, psn_wire, rnr_timer_ns, syndrome, timeout_ns,
@@ -127,6 +127,8 @@ pub struct Requester {
     /// Most times in a row that it may have taken a retry without progress, told or not.
     pub most_tries: u32,
     without_progress: u32,
+    /// How often each PSN was sent since nobody judges.
+    tallied: BTreeMap<u32, u32>,
 }
 
 impl Requester {
@@ -154,6 +156,7 @@ impl Requester {
             counts: RequesterCounts::default(),
             most_tries: 0,
             without_progress: 0,
+            tallied: BTreeMap::new(),
         }
     }
 
@@ -200,6 +203,12 @@ impl Requester {
         }
     }
 
+    /// The PSN before which so many messages are complete, if that is where one of those that are remembered ends.
+    pub fn complete_at(&self, msn: u32) -> Option<u64> {
+        let ends = |m: &&Message| (m.messages_before + 1) & 0xff_ffff == u64::from(msn);
+        self.messages.iter().rev().find(ends).map(Message::end)
+    }
+
     /// Receives that are taken when everything before a PSN was executed.
     pub fn receives_before(&self, psn: u64) -> u64 {
         match self.message_at(psn) {
@@ -211,6 +220,14 @@ impl Requester {
     /// Everything before this PSN is acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.una
+    }
+
+    /// A packet has been sent while nobody judges: only how often each came is kept.
+    pub fn tally(&mut self, bth_psn: u32) {
+        let times = self.tallied.entry(bth_psn).or_default();
+        *times += 1;
+        // The first of these may have been a try already.
+        self.most_tries = self.most_tries.max(*times);
     }
 
     /// A packet has been sent.
@@ -491,6 +508,7 @@ impl Requester {
         self.tries = 0;
         self.without_progress = 0;
         self.most_tries = 0;
+        self.tallied.clear();
         self.rnr = None;
         self.target = self.next;
         (self.top >> 24) - (from.min(self.top) >> 24)

@@ -328,9 +328,10 @@ impl Responder {
         let synd = roce.ext.aeth.map_or(syndrome::ACK, |a| a.syndrome);
         let evidence = Evidence {
             not_ready: (roce.bth.opcode == opcode::ACKNOWLEDGE && (0x20..0x40).contains(&synd)).then_some(psn),
-            // A refusal comes after the receive was looked at.
+            // A refusal comes after the receive was looked at. An answer that is repeated may count messages behind its own.
             executed: if !(syndrome::RNR..=syndrome::SEQUENCE).contains(&synd) {
-                psn + 1
+                let counted = roce.ext.aeth.and_then(|a| peer.complete_at(a.msn));
+                counted.unwrap_or(0).max(psn + 1)
             } else {
                 psn
             },
@@ -422,7 +423,9 @@ impl Responder {
                 } else if self.naks_sent.contains(&psn) {
                     return Err(("second NAK of a gap", "the same was sent before".into()));
                 } else if psn < self.expected {
+                    // The device saw what came behind it as out of sequence; here it was taken.
                     self.internal_losses += 1;
+                    self.counts.unsure = true;
                     self.fall_back(psn);
                 } else {
                     return Err(("sequence NAK", "nothing is missing".into()));

@@ -233,6 +233,13 @@ impl Episode {
                 self.report.add("given up by bad luck", 1);
                 return self.give_up(at);
             }
+            return Err(Difference::new(
+                "send completion",
+                format!(
+                    "end {end}: {wc:?}: given up after {tries} tries in a row, and retry_cnt is {}",
+                    slot.configs[end].retry_cnt
+                ),
+            ));
         }
         let Some(due) = due else {
             return Err(Difference::new(
