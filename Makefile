@@ -9,7 +9,7 @@ TOOLS := .tools/tools.stamp
 NEXTEST := .tools/nextest.stamp
 MDBOOK := .tools/mdbook.stamp
 
-.PHONY: help setup demo test lint fmt bench cuts synth waves gen drawings replay book formal mutants soak soak-merge soak-transport soak-transport-merge scale clean distclean
+.PHONY: help setup demo test lint fmt bench cuts synth bitstream waves gen drawings replay book formal mutants soak soak-merge soak-transport soak-transport-merge scale clean distclean
 
 help: ## list the targets
 	@echo "OpenRNIC: make <target>"
@@ -90,6 +90,12 @@ replay: $(TOOLS) ## play the captures of Linux with the RTL as an end, write the
 
 synth: $(TOOLS) ## LUT4, FF and block RAM of each block on the ECP5, out/synth/report.json
 	.tools/venv/bin/python scripts/synth.py $(ARGS)
+
+IMAGE ?= loopback
+SEEDS ?= 1,2,3
+
+bitstream: $(TOOLS) ## image of a board: BOARD=versa5g|ecpix5 IMAGE=loopback|rnic SEEDS=1,2,3, out/bitstream
+	.tools/venv/bin/python scripts/bitstream.py $(BOARD) --image $(IMAGE) --seeds $(SEEDS) $(ARGS)
 
 waves: $(TOOLS) ## run the demo with a trace (out/demo.fst) and open it in a viewer, if there is one
 	@$(MAKE) --no-print-directory demo WAVES=1

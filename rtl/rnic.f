@@ -4,6 +4,7 @@ rtl/gen/rnic_crc_pkg.sv
 rtl/pkg/rnic_pkg.sv
 rtl/pkg/rnic_send_pkg.sv
 rtl/link/rnic_link_pkg.sv
+rtl/mac/rnic_mac_pkg.sv
 rtl/lib/rnic_arb_rr.sv
 rtl/lib/rnic_fifo.sv
 rtl/lib/rnic_gearbox.sv
@@ -105,3 +106,12 @@ rtl/link/rnic_link_tx.sv
 rtl/link/rnic_top_serial.sv
 rtl/link/rnic_uart_rx.sv
 rtl/link/rnic_uart_tx.sv
+rtl/mac/rnic_async_fifo.sv
+rtl/mac/rnic_mac.sv
+rtl/mac/rnic_mac_rx.sv
+rtl/mac/rnic_mac_tx.sv
+rtl/mac/rnic_mdio.sv
+rtl/mac/rnic_phy_ctl.sv
+rtl/mac/rnic_reset_sync.sv
+rtl/mac/rnic_sync_bit.sv
+rtl/mac/rnic_sync_word.sv

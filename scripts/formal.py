@@ -87,9 +87,11 @@ def run(proof: dict, kind: str, bug: dict | None = None, quiet: bool = False) ->
     only = parts + (f"select -set keep c:{bug['property']} c:*.{bug['property']}\nchformal -assert -remove * @keep %d\n" if bug and "property" in bug else "")
     # `cone`: only what the properties look at is given to the solver, not what leads to outputs alone.
     cone = "flatten\ndelete -output o:*\nopt_clean -purge\n" if proof.get("cone") else ""
+    # `multiclock`: each clock is an input of its own that comes when it likes.
+    multi = "multiclock on\n" if proof.get("multiclock") else ""
     # Covers tell whether the assumptions leave anything; asking the solver at each step as well takes as long as the proof.
     (work / "run.sby").write_text(
-        f"[options]\nmode {mode}\ndepth {depth}\ntimeout {proof.get('timeout', 600)}\n\n[engines]\nsmtbmc --nopresat yices\n\n"
+        f"[options]\nmode {mode}\ndepth {depth}\ntimeout {proof.get('timeout', 600)}\n{multi}\n[engines]\nsmtbmc --nopresat yices\n\n"
         f"[script]\n{read}\nprep -top {proof['top']}\n{only}{cone}"
     )
     started = time.monotonic()

@@ -4,8 +4,16 @@ module rnic_top_serial
   import rnic_spec_pkg::*;
 #(
     parameter int unsigned QpIdxW = 8,
+    parameter int unsigned NumCq = 256,
+    parameter int unsigned NumMr = 1024,
+    parameter int unsigned NumSrq = 64,
+    parameter int unsigned DmaTags = 64,
+    parameter int unsigned PoolDepth = 1024,
+    parameter int unsigned MaxRd = 16,
+    parameter bit Ipv6 = 1'b1,
     parameter int unsigned Div = 108,                 // clock cycles a bit of the serial line
-    parameter int unsigned RetryCycles = 2_500_000
+    parameter int unsigned RetryCycles = 2_500_000,
+    parameter int unsigned ClkPeriodPs = 8000
 ) (
     input  logic        clk_i,
     input  logic        rst_i,
@@ -26,7 +34,6 @@ module rnic_top_serial
     output logic [7:0]  mac_tx_keep_o,
     output logic        mac_tx_last_o
 );
-  localparam int unsigned ClkPeriodPs = 8000;
   logic core_rst, bus_master_en;
   logic cq_valid, cq_ready, cq_last, cc_valid, cc_ready, cc_last, rq_valid, rq_ready, rq_last, rc_valid, rc_ready, rc_last;
   logic [127:0] cq_hdr, rc_hdr;
@@ -40,7 +47,10 @@ module rnic_top_serial
       .rq_valid_i(rq_valid), .rq_ready_o(rq_ready), .rq_hdr_i(rq_hdr), .rq_data_i(rq_data), .rq_last_i(rq_last),
       .rc_valid_o(rc_valid), .rc_ready_i(rc_ready), .rc_hdr_o(rc_hdr), .rc_data_o(rc_data), .rc_last_o(rc_last)
   );
-  rnic_core #(.DataW(32'd64), .QpIdxW(QpIdxW), .ClkPeriodPs(ClkPeriodPs)) u_core (
+  rnic_core #(
+      .DataW(32'd64), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
+      .PoolDepth(PoolDepth), .MaxRd(MaxRd), .Ipv6(Ipv6)
+  ) u_core (
       .clk_i, .rst_i(core_rst), .bus_master_en_i(bus_master_en), .port_up_i,
       .cq_valid_i(cq_valid), .cq_ready_o(cq_ready), .cq_hdr_i(cq_hdr_t'(cq_hdr)), .cq_data_i(cq_data), .cq_last_i(cq_last),
       .cc_valid_o(cc_valid), .cc_ready_i(cc_ready), .cc_hdr_o(cc_hdr), .cc_data_o(cc_data), .cc_last_o(cc_last),

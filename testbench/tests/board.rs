@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The loopback image of both boards from pin to pin: PLL, reset, PHY over MDIO, RGMII at both edges, MAC, mirror, LEDs; and the line of numbers that it
+//! tells.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::VecDeque;
+
+use openrnic_sim::model::{BlockModel, PortId};
+use openrnic_testbench::mac_bench::{Symbol, wire_frame, with_fcs};
+use openrnic_testbench::phy_model::Phy;
+
+/// `LoopMac` of `rnic_board`.
+const OURS: [u8; 6] = [0x02, 0x52, 0x4e, 0x52, 0x00, 0x01];
+const HOST: [u8; 6] = [0x02, 0, 0, 0, 0, 0x10];
+
+/// VCO cycles of 750 MHz in one of the line's clock.
+const LINE: u64 = 6;
+
+struct Board {
+    dut: BlockModel,
+    phy: Phy,
+    line: VecDeque<Symbol>,
+    on_line: Symbol,
+    sent: Vec<Vec<u8>>,
+    sending: Vec<u8>,
+    tx_clk: bool,
+    low: (bool, u8),
+    tick: u64,
+    ids: Vec<PortId>,
+}
+
+impl Board {
+    fn new(board: u32) -> Self {
+        let mut builder = BlockModel::builder("board_top").source("testbench/tops/board_top.sv");
+        for cell in ["DELAYG", "IDDRX1F", "ODDRX1F", "EHXPLLL", "TRELLIS_IO"] {
+            builder = builder.source(format!("testbench/tops/ecp5/{cell}.sv"));
+        }
+        let dut = builder.param("Board", board).random_init(3).build().unwrap();
+        let ids = [
+            "vco_i",
+            "eth_rx_clk_i",
+            "eth_rx_ctl_i",
+            "eth_rxd_i",
+            "eth_tx_clk_o",
+            "eth_tx_ctl_o",
+            "eth_txd_o",
+        ];
+        let ids = ids.map(|n| dut.port(n)).to_vec();
+        let mut phy = Phy::new(1);
+        // Answers come in cycles of 50 MHz.
+        phy.link(false, false);
+        let mut board = Self {
+            dut,
+            phy,
+            line: VecDeque::new(),
+            on_line: Symbol::default(),
+            sent: Vec::new(),
+            sending: Vec::new(),
+            tx_clk: false,
+            low: (false, 0),
+            tick: 0,
+            ids,
+        };
+        // The button, until the PLL has locked.
+        board.run(3000);
+        board.dut.set("rst_n_i", 1);
+        board.sent.clear();
+        board.sending.clear();
+        board
+    }
+
+    /// Cycles of the VCO.
+    fn run(&mut self, ticks: u64) {
+        for _ in 0..ticks {
+            self.dut.set_id(self.ids[0], 0);
+            self.dut.eval();
+            self.dut.set_id(self.ids[0], 1);
+            // The PHY's clock has a phase of its own; data changes a quarter of its cycle before an edge.
+            match self.tick % LINE {
+                0 => self.dut.set_id(self.ids[1], 1),
+                1 => self.give(self.on_line.dv != self.on_line.er, self.on_line.data >> 4),
+                3 => self.dut.set_id(self.ids[1], 0),
+                4 => {
+                    self.on_line = self.line.pop_front().unwrap_or_default();
+                    self.give(self.on_line.dv, self.on_line.data & 15);
+                }
+                _ => {}
+            }
+            self.dut.eval();
+            self.take();
+            if self.tick.is_multiple_of(15) {
+                self.mdio();
+            }
+            self.tick += 1;
+        }
+    }
+
+    fn give(&mut self, ctl: bool, nibble: u8) {
+        self.dut.set_id(self.ids[2], u64::from(ctl));
+        self.dut.set_id(self.ids[3], u64::from(nibble));
+    }
+
+    fn take(&mut self) {
+        let clk = self.dut.get_id(self.ids[4]) == 1;
+        if clk == self.tx_clk {
+            return;
+        }
+        self.tx_clk = clk;
+        let (ctl, nibble) = (self.dut.get_id(self.ids[5]) == 1, self.dut.get_id(self.ids[6]) as u8);
+        if clk {
+            self.low = (ctl, nibble);
+        } else if self.low.0 {
+            self.sending.push(self.low.1 | nibble << 4);
+        } else if !self.sending.is_empty() {
+            self.sent.push(std::mem::take(&mut self.sending));
+        }
+    }
+
+    fn mdio(&mut self) {
+        if self.dut.get("eth_rst_n_o") == 0 {
+            self.phy.reset();
+        }
+        // The model drives what it says, on the wire that the top pulls up.
+        let wire = self.dut.get("mdio_o") == 1;
+        self.phy.cycle(self.dut.get("eth_mdc_o") == 1, wire);
+        self.dut.set("phy_drives_i", u64::from(self.phy.driven().is_some()));
+        self.dut.set("phy_value_i", u64::from(self.phy.driven() == Some(true)));
+    }
+
+    fn arrive(&mut self, frame: &[u8]) {
+        self.line.extend(wire_frame(&with_fcs(frame)));
+        self.line.extend([Symbol::default(); 12]);
+    }
+
+    #[track_caller]
+    fn until(&mut self, what: &str, ticks: u64, mut done: impl FnMut(&Self) -> bool) {
+        for _ in 0..ticks / 300 {
+            if done(self) {
+                return;
+            }
+            self.run(300);
+        }
+        panic!("{what}: not within {ticks} cycles of the VCO");
+    }
+}
+
+fn frame(dst: [u8; 6], src: [u8; 6], len: usize) -> Vec<u8> {
+    let mut f = [&dst[..], &src[..]].concat();
+    f.extend((0..len - 12).map(|i| (i * 7 + len) as u8));
+    f
+}
+
+#[test]
+fn frames_come_back_with_addresses_swapped_on_both_boards() {
+    for board in [0, 1] {
+        let mut b = Board::new(board);
+        b.until("the PHY answers", 3_000_000, |b| b.dut.get("up_o") == 1);
+        assert_eq!(b.dut.get("link_o"), 0);
+        // Nothing passes without a link.
+        b.arrive(&frame(OURS, HOST, 100));
+        b.run(20_000);
+        b.phy.link(true, true);
+        b.until("link", 1_000_000, |b| b.dut.get("link_o") == 1);
+        assert!(b.sent.is_empty());
+        let settings = b.phy.log.iter().filter(|l| l.0).count();
+        assert_eq!(settings, [4, 0][board as usize], "settings written");
+        let mut expected = Vec::new();
+        for len in [60, 61, 62, 63, 64, 65, 66, 67, 68, 1514] {
+            b.arrive(&frame(OURS, HOST, len));
+            let mut back = frame(HOST, OURS, len);
+            back[12..].copy_from_slice(&frame(OURS, HOST, len)[12..]);
+            expected.push(back);
+            if len > 64 {
+                continue;
+            }
+            // For others, for all, from a group, from ourselves, broken: not looped.
+            b.arrive(&frame(HOST, HOST, len));
+            b.arrive(&frame([0xff; 6], HOST, len));
+            b.arrive(&frame(OURS, [0x03, 0, 0, 0, 0, 1], len));
+            b.arrive(&frame(OURS, OURS, len));
+            let mut bad = with_fcs(&frame(OURS, HOST, len));
+            bad[30] ^= 4;
+            b.line.extend(wire_frame(&bad));
+            b.line.extend([Symbol::default(); 12]);
+        }
+        b.until("all arrived", 2_000_000, |b| b.line.is_empty());
+        b.run(60_000);
+        assert_eq!((b.dut.get("activity_o"), b.dut.get("error_o")), (1, 1));
+        assert_eq!(b.sent.len(), expected.len());
+        for (got, want) in b.sent.iter().zip(&expected) {
+            assert_eq!(got[8..], with_fcs(want), "{} bytes", want.len());
+        }
+        // A link of another speed: nothing passes any more.
+        b.phy.link(true, false);
+        b.until("link goes", 1_000_000, |b| b.dut.get("link_o") == 0);
+        b.arrive(&frame(OURS, HOST, 100));
+        b.run(30_000);
+        assert_eq!(b.sent.len(), expected.len());
+    }
+}
+
+#[test]
+fn a_line_of_hexadecimal_words_is_told_again_and_again() {
+    let mut dut = BlockModel::builder("rnic_report")
+        .param("NumWord", 3)
+        .param("Div", 4)
+        .param("Period", 1000)
+        .build()
+        .unwrap();
+    dut.reset(3);
+    dut.set("words_i", 0x0123_abcd_f00f);
+    let mut line = Vec::new();
+    for _ in 0..3950 {
+        dut.clock();
+        line.push(dut.get("tx_o") == 1);
+    }
+    // Bytes of the serial line, 4 cycles a bit.
+    let (mut at, mut text) = (0, String::new());
+    while at + 40 < line.len() {
+        if line[at] {
+            at += 1;
+            continue;
+        }
+        let byte = (0..8).fold(0u8, |b, i| b | u8::from(line[at + 6 + 4 * i]) << i);
+        assert!(line[at + 38], "stop bit");
+        text.push(byte as char);
+        at += 39;
+    }
+    assert_eq!(text, "0123 abcd f00f\r\n".repeat(3));
+}
