@@ -90,7 +90,7 @@ module rnic_mac
       .tx_en_o(gmii_tx_en_o), .txd_o(gmii_txd_o), .cnt_o(tx_cnt)
   );
   rnic_sync_word #(.Width($bits(mac_tx_cnt_t))) u_tx_cnt (
-      .src_clk_i(gtx_clk_i), .src_data_i(tx_cnt), .dst_clk_i(clk_i), .data_o(tx_cnt_o)
+      .src_clk_i(gtx_clk_i), .src_rst_i(gtx_rst), .src_data_i(tx_cnt), .dst_clk_i(clk_i), .dst_rst_i(rst_i), .data_o(tx_cnt_o)
   );
 
   // ---------------------------------------------------------------- receive
@@ -111,7 +111,7 @@ module rnic_mac
   assign mac_rx_err_o  = rx_out.err && rx_out.last;
   assign mac_rx_keep_o = (rx_out.cnt == 3'd0) ? 8'hff : 8'((9'd1 << rx_out.cnt) - 9'd1);
   rnic_sync_word #(.Width($bits(mac_rx_cnt_t))) u_rx_cnt (
-      .src_clk_i(gmii_rx_clk_i), .src_data_i(rx_cnt), .dst_clk_i(clk_i), .data_o(rx_cnt_o)
+      .src_clk_i(gmii_rx_clk_i), .src_rst_i(rx_rst), .src_data_i(rx_cnt), .dst_clk_i(clk_i), .dst_rst_i(rst_i || rx_rst_seen), .data_o(rx_cnt_o)
   );
 
   always_ff @(posedge clk_i) begin
