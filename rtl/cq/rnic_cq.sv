@@ -38,7 +38,7 @@ module rnic_cq
     input  logic [7:0] uar_i,
     input  logic [57:0] base_i,              // bits 63:6 of the address
     input  logic [15:0] count_i,
-    input  logic [11:0] period_i,            // microseconds
+    input  cq_period_t period_i,             // microseconds
     output logic [NumCq-1:0] valid_o,
     output logic idle_o,
     // doorbells
@@ -83,9 +83,9 @@ module rnic_cq
     logic        bad;                        // overrun: in error
     logic [23:0] sol;                        // prod at the last solicited one
     logic [15:0] count;                      // moderation
-    logic [11:0] period;                     // 0: none
+    cq_period_t  period;                     // 0: none
     logic        run;                        // the period runs, until due
-    logic [12:0] due;
+    cq_time_t    due;
     logic [15:0] nsol;                       // solicited ones since the queue waits for one
   } wrs_t;
   typedef struct packed {                    // doorbell's
@@ -181,7 +181,7 @@ module rnic_cq
   );
 
   // Queues whose period is over.
-  logic [12:0] now;
+  cq_time_t now;
   logic exp_valid, list_ready;
   logic [CqW-1:0] exp_idx;
   rnic_cq_timer #(.NumCq(NumCq), .ClkPeriodPs(ClkPeriodPs)) u_timer (
@@ -263,10 +263,10 @@ module rnic_cq
   logic decide, waits, enough, period_over;
   logic [16:0] waiting;
   // verilator lint_off UNUSEDSIGNAL
-  logic [12:0] late;                         // (its sign)
+  cq_time_t late;                            // (its sign)
   // verilator lint_on UNUSEDSIGNAL
   assign late        = now - wrs.due;
-  assign period_over = wrs.run && !late[12];
+  assign period_over = wrs.run && !late[CQ_PERIOD_W];
 `ifdef RNIC_CUT_CQ_MOD_SOLICITED
   assign waiting     = left;
 `else
@@ -283,7 +283,7 @@ module rnic_cq
 
   // ---------------------------------------------------------------- commands
   logic modify;
-  logic [11:0] period_new;
+  cq_period_t period_new;
   assign modify     = state_q == ST_OP && op_i == CQ_OP_MODIFY;
   assign resized    = state_q == ST_OP && op_i == CQ_OP_RESIZE && op_status_o == CMD_STATUS_OK;
   assign op_prod_o  = wrs.s.prod;
@@ -348,13 +348,13 @@ module rnic_cq
     if (hit) wrs_new.s.fired = dbs.arm;
     if (decide) begin
       wrs_new.run = waits && !enough;
-      if (!wrs.run) wrs_new.due = now + 13'(wrs.period);
+      if (!wrs.run) wrs_new.due = now + cq_time_t'(wrs.period);
       if (!(waits && !enough)) wrs_new.nsol = '0;
     end
     if (modify) begin
       wrs_new.count  = count_i;
       wrs_new.period = period_new;
-      wrs_new.due    = wrs.due + 13'(period_new) - 13'(wrs.period);
+      wrs_new.due    = wrs.due + cq_time_t'(period_new) - cq_time_t'(wrs.period);
     end
     if (set_fire) wrs_new = '0;
   end

@@ -216,7 +216,7 @@ module rnic_ctrl
   logic [EqW-1:0] overrun_eq;
   rnic_cq #(.DataW(DataW), .NumCq(NumCq), .NumReq(NumCqe), .ClkPeriodPs(ClkPeriodPs)) u_cq (
       .clk_i, .rst_i, .cycles_i, .op_valid_i(cq_op_valid), .op_done_o(cq_op_done), .op_i(cq_op), .op_status_o(cq_status), .op_prod_o(cq_prod),
-      .clr_i(cq_clr), .idx_i(cq_idx), .count_i(p_cq.event_count), .period_i(12'(p_cq.event_period)),
+      .clr_i(cq_clr), .idx_i(cq_idx), .count_i(p_cq.event_count), .period_i(cq_period_t'(p_cq.event_period)),
       .log_size_i(5'(p_cq.log_size)), .eq_i(EqW'(p_cq.eq)), .uar_i(p_cq.uar), .base_i(58'(p_cq.base >> 6)), .valid_o(cq_valid_o), .idle_o(cq_idle),
       .db_valid_i(cq_db_valid_i), .db_i(cq_db_i), .req_valid_i(cqe_valid_i), .req_ready_o(cqe_ready_o), .req_i(cqe_i),
       .wr_valid_o(wr_valid_o[1]), .wr_ready_i(wr_ready_i[1]), .wr_hdr_o(wr_hdr_o[1]), .wr_data_o(wr_data_o[1]), .wr_last_o(wr_last_o[1]),

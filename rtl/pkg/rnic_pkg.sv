@@ -338,6 +338,11 @@ package rnic_pkg;
   localparam int unsigned NUM_CNT = 68;  // counters (CounterId); a block pulses the bit of what happened
   typedef logic [NUM_CNT-1:0] cnt_t;
 
+  // Event moderation: a period in microseconds, and a clock that tells what is at most one period ahead from what is past.
+  localparam int unsigned CQ_PERIOD_W = $clog2(MAX_CQ_PERIOD + 1);
+  typedef logic [CQ_PERIOD_W-1:0] cq_period_t;
+  typedef logic [CQ_PERIOD_W:0] cq_time_t;
+
   // ---------------------------------------------------------------- helpers
   // A GID is an IPv4 address: ten bytes of zero, two of ones, the address.
   function automatic logic gid_is_v4(gid_t gid);

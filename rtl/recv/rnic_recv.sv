@@ -168,22 +168,22 @@ module rnic_recv
       .clk_i, .rst_i, .mark_i(own_mark), .busy_o(own_busy), .packet_idle_i(1'b1), .pay_busy_i(1'b0), .pay_end_i(1'b0),
       .read_idle_i(read_idle), .tx_count_i(tx_keyed), .tx_done_i
   );
+  logic wait_packet_idle, wait_pay_busy, wait_read_idle;
+  logic [$bits(tx_count)-1:0] wait_frames;
 `ifdef RNIC_CUT_LOCAL_INV_PLACED
-  rnic_resp_barrier #(.CntW($bits(tx_count))) u_barrier (
-      .clk_i, .rst_i, .mark_i(inv_mark_i), .busy_o(inv_busy_o), .packet_idle_i(1'b1), .pay_busy_i(1'b0), .pay_end_i(1'b0),
-      .read_idle_i(read_idle), .tx_count_i(tx_count), .tx_done_i
-  );
-`elsif RNIC_CUT_LOCAL_INV_READ
-  rnic_resp_barrier #(.CntW($bits(tx_count))) u_barrier (
-      .clk_i, .rst_i, .mark_i(inv_mark_i), .busy_o(inv_busy_o), .packet_idle_i(packet_idle), .pay_busy_i(pay_busy), .pay_end_i(pay_end),
-      .read_idle_i(1'b1), .tx_count_i('0), .tx_done_i
-  );
+  assign {wait_packet_idle, wait_pay_busy} = 2'b10;
 `else
-  rnic_resp_barrier #(.CntW($bits(tx_count))) u_barrier (
-      .clk_i, .rst_i, .mark_i(inv_mark_i), .busy_o(inv_busy_o), .packet_idle_i(packet_idle), .pay_busy_i(pay_busy), .pay_end_i(pay_end),
-      .read_idle_i(read_idle), .tx_count_i(tx_count), .tx_done_i
-  );
+  assign {wait_packet_idle, wait_pay_busy} = {packet_idle, pay_busy};
 `endif
+`ifdef RNIC_CUT_LOCAL_INV_READ
+  assign {wait_read_idle, wait_frames} = {1'b1, {$bits(tx_count) {1'b0}}};
+`else
+  assign {wait_read_idle, wait_frames} = {read_idle, tx_count};
+`endif
+  rnic_resp_barrier #(.CntW($bits(tx_count))) u_barrier (
+      .clk_i, .rst_i, .mark_i(inv_mark_i), .busy_o(inv_busy_o), .packet_idle_i(wait_packet_idle), .pay_busy_i(wait_pay_busy), .pay_end_i(pay_end),
+      .read_idle_i(wait_read_idle), .tx_count_i(wait_frames), .tx_done_i
+  );
 
   // Events of all, in turn.
   logic [2:0] e_grant;
