@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use openrnic_spec::{BLOCKS, DEV_MAGIC, DEV_VERSION, MAX_LOG_RING, QpType, RegAccess, WqeOpcode, regs};
+use openrnic_spec::{BLOCKS, DEV_MAGIC, DEV_VERSION, Feature, MAX_LOG_RING, QpType, RegAccess, WqeOpcode, regs};
 
 use crate::bus::Bus;
 use crate::error::{Doing, Error, Result};
@@ -166,6 +166,8 @@ pub struct DeviceCaps {
     pub num_srq: u32,
     /// XRC domains.
     pub num_xrcd: u32,
+    /// What a build may leave out.
+    pub features: Feature,
 }
 
 impl DeviceCaps {
@@ -194,6 +196,7 @@ impl DeviceCaps {
             max_rq_stride: get(regs::CAPS_MAX_RQ_STRIDE)?,
             num_srq: get(regs::CAPS_NUM_SRQ)?,
             num_xrcd: get(regs::CAPS_NUM_XRCD)?,
+            features: Feature(get(regs::CAPS_FEATURES)?),
         };
         caps.check()?;
         Ok(caps)

@@ -422,6 +422,12 @@ fn devinfo(bus: &BusName, data_width: usize, verbose: bool) -> anyhow::Result<()
         .map(|o| o.name())
         .collect();
     println!("operations   {}", ops.join(" "));
+    let ipv6 = if c.features.contains(openrnic_spec::Feature::IPV6) {
+        "IPv4, IPv6"
+    } else {
+        "IPv4"
+    };
+    println!("network      {ipv6}");
     for block in &info.blocks {
         println!(
             "block        {:#06x} type {} version {} {}",

@@ -2,6 +2,7 @@
 // What this build can do: the registers of the CAPS block in their order, the first in bits 31:0.
 module rnic_caps
   import rnic_spec_pkg::*;
+  import rnic_pkg::*;
 #(
     parameter int unsigned DataW = 64,
     parameter int unsigned QpIdxW = 10,
@@ -11,9 +12,10 @@ module rnic_caps
     parameter int unsigned DmaTags = 64,
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxSqStride = 4,
-    parameter int unsigned MaxRqStride = 4
+    parameter int unsigned MaxRqStride = 4,
+    parameter bit Ipv6 = 1'b1
 ) (
-    output logic [21:0][31:0] caps_o
+    output caps_t caps_o
 );
   // Every type can be created and moved.
   localparam logic [31:0] QpTypes = (32'd1 << QP_TYPE_GSI) | (32'd1 << QP_TYPE_RC) | (32'd1 << QP_TYPE_UC) | (32'd1 << QP_TYPE_UD) |
@@ -23,8 +25,9 @@ module rnic_caps
       (32'd1 << WQE_OPCODE_SEND_WITH_IMM) | (32'd1 << WQE_OPCODE_RDMA_READ) | (32'd1 << WQE_OPCODE_ATOMIC_CMP_AND_SWP) |
       (32'd1 << WQE_OPCODE_ATOMIC_FETCH_AND_ADD) | (32'd1 << WQE_OPCODE_SEND_WITH_INV) | (32'd1 << WQE_OPCODE_LOCAL_INV) | (32'd1 << WQE_OPCODE_BIND_MW);
   localparam logic [31:0] MaxInline = (32'd64 << MaxSqStride) - 32'd32;
+  localparam logic [31:0] Features = 32'(Ipv6) << FEATURE_IPV6;
   assign caps_o = {
-    32'(NUM_XRCD), 32'(NumSrq), 32'(MaxRqStride), 32'(MaxSqStride), WqeOpcodes, 32'(NUM_PKEY), 32'(NUM_GID), 32'(NUM_PORTS), 32'(MAX_RD_ATOMIC), QpTypesData, QpTypes, MaxInline,
+    Features, 32'(NUM_XRCD), 32'(NumSrq), 32'(MaxRqStride), 32'(MaxSqStride), WqeOpcodes, 32'(NUM_PKEY), 32'(NUM_GID), 32'(NUM_PORTS), 32'(MAX_RD_ATOMIC), QpTypesData, QpTypes, MaxInline,
     32'(MAX_SGE), 32'(DmaTags), 32'(ClkPeriodPs), 32'(DataW), 32'(NUM_UAR), 32'(NUM_EQ), 32'(NUM_PD), 32'(NumMr), 32'(NumCq), 32'(QpIdxW)
   };
 endmodule

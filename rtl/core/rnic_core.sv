@@ -169,7 +169,7 @@ module rnic_core
 
   rnic_host #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
-      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumRd(NumRd), .NumWr(NumWr),
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6), .NumRd(NumRd), .NumWr(NumWr),
       .PatientRd(NumRd'(1) << RdCtrl), .PatientWr(NumWr'(1) << WrCtrl), .NumVecSrc(2), .NumCntSrc(5)
   ) u_host (
       .clk_i, .rst_i, .bus_master_en_i, .port_up_i,

@@ -10,7 +10,7 @@ module rnic_cmd_query
 ) (
     input  logic clk_i,
     input  logic rst_i,
-    input  logic [21:0][31:0] caps_i,
+    input  caps_t caps_i,
     input  logic start_i,
     input  logic counters_i,
     input  logic [63:0] addr_i,              // held from start to done

@@ -170,10 +170,10 @@ module rnic_ctrl
       .done_o(cpl_done), .msix_valid_o(msix_valid_o[1]), .msix_ready_i(msix_ready_i[1])
   );
   assign msix_vec_o[1] = 8'(MSIX_CMD);
-  logic [21:0][31:0] caps;
+  caps_t caps;
   rnic_caps #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
-      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6)
   ) u_caps (.caps_o(caps));
   rnic_cmd_query #(.DataW(DataW)) u_query (
       .clk_i, .rst_i, .caps_i(caps), .start_i(query_start), .counters_i(hdr.opcode == CMD_OPCODE_QUERY_COUNTERS), .addr_i(p_out.out_addr),

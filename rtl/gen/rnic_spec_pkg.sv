@@ -456,6 +456,11 @@ package rnic_spec_pkg;
   localparam int unsigned CMD_FLAG_W = 8;
   localparam logic [7:0] CMD_FLAG_ALL = 8'h3f;  // every flag that exists
 
+  // What a build may leave out: the register FEATURES (bit numbers)
+  localparam int unsigned FEATURE_IPV6 = 0;  // IPv6 on the wire; without it GIDs are IPv4-mapped alone
+  localparam int unsigned FEATURE_W = 32;
+  localparam logic [31:0] FEATURE_ALL = 32'h1;  // every flag that exists
+
   // What REREG_MR changes, as enum ibv_rereg_mr_flags (bit numbers)
   localparam int unsigned MR_CHANGE_TRANSLATION = 0;
   localparam int unsigned MR_CHANGE_PD = 1;
@@ -654,7 +659,8 @@ package rnic_spec_pkg;
 
   // Result of QUERY_DEVICE: the registers of the CAPS block, in their order.
   typedef struct packed {
-    logic [319:0]  rsvd_0;  // 88.0
+    logic [287:0]  rsvd_0;  // 92.0
+    logic [31:0]   features;  // 88.0: Feature
     logic [31:0]   num_xrcd;  // 84.0
     logic [31:0]   num_srq;  // 80.0
     logic [31:0]   max_rq_stride;  // 76.0
@@ -1822,6 +1828,7 @@ package rnic_spec_pkg;
   localparam logic [17:0] REG_CAPS_MAX_RQ_STRIDE = 18'h00154;  // ro: largest log_rq_stride
   localparam logic [17:0] REG_CAPS_NUM_SRQ = 18'h00158;  // ro: shared receive queues
   localparam logic [17:0] REG_CAPS_NUM_XRCD = 18'h0015c;  // ro: XRC domains
+  localparam logic [17:0] REG_CAPS_FEATURES = 18'h00160;  // ro: Feature: what of them this build has
 
   // control and status
   localparam logic [17:0] BLK_CTRL_BASE = 18'h00200;

@@ -338,6 +338,10 @@ package rnic_pkg;
   localparam int unsigned NUM_CNT = 68;  // counters (CounterId); a block pulses the bit of what happened
   typedef logic [NUM_CNT-1:0] cnt_t;
 
+  // Registers of the CAPS block, the first in bits 31:0.
+  localparam int unsigned NUM_CAPS = (32'(REG_CAPS_FEATURES) - 32'(REG_CAPS_LOG_QP)) / 4 + 1;
+  typedef logic [NUM_CAPS-1:0][31:0] caps_t;
+
   // Event moderation: a period in microseconds, and a clock that tells what is at most one period ahead from what is past.
   localparam int unsigned CQ_PERIOD_W = $clog2(MAX_CQ_PERIOD + 1);
   typedef logic [CQ_PERIOD_W-1:0] cq_period_t;

@@ -451,7 +451,12 @@ impl CtrlBench {
 
     /// The same, with a clock cycle of so many picoseconds (instead of [`CLK_PERIOD_PS`]).
     pub fn clocked(data_width: u32, seed: u64, clk_period_ps: u32) -> Self {
-        Self::started(Self::built(data_width, seed, clk_period_ps))
+        Self::started(Self::built(data_width, seed, clk_period_ps, true))
+    }
+
+    /// The same, built without IPv6.
+    pub fn without_ipv6(data_width: u32, seed: u64) -> Self {
+        Self::started(Self::built(data_width, seed, CLK_PERIOD_PS, false))
     }
 
     fn started(mut bench: Self) -> Self {
@@ -466,10 +471,10 @@ impl CtrlBench {
 
     /// The same, before the device is enabled and without a ring.
     pub fn held(data_width: u32, seed: u64) -> Self {
-        Self::built(data_width, seed, CLK_PERIOD_PS)
+        Self::built(data_width, seed, CLK_PERIOD_PS, true)
     }
 
-    fn built(data_width: u32, seed: u64, clk_period_ps: u32) -> Self {
+    fn built(data_width: u32, seed: u64, clk_period_ps: u32, ipv6: bool) -> Self {
         let mut dut = BlockModel::builder("rnic_ctrl")
             .param("DataW", data_width)
             .param("QpIdxW", 8)
@@ -478,6 +483,7 @@ impl CtrlBench {
             .param("NumSrq", NUM_SRQ)
             .param("DrainLog", DRAIN_LOG)
             .param("ClkPeriodPs", clk_period_ps)
+            .param("Ipv6", u8::from(ipv6))
             .random_init(seed)
             .build()
             .expect("rnic_ctrl builds");

@@ -317,8 +317,13 @@ fn field(hdr: &[u32], lsb: u32, width: u32) -> u64 {
 
 impl HostBench {
     /// Builds the block at a data width; stalls and the like come from the seed.
-    #[allow(clippy::expect_used)]
     pub fn new(data_width: u32, seed: u64) -> Self {
+        Self::built(data_width, seed, &[])
+    }
+
+    /// The same with further parameters.
+    #[allow(clippy::expect_used)]
+    pub fn built(data_width: u32, seed: u64, params: &[(&str, u32)]) -> Self {
         let mut builder = BlockModel::builder("rnic_host")
             .param("DataW", data_width)
             .param("QpIdxW", LOG_QP)
@@ -326,6 +331,9 @@ impl HostBench {
             .param("NumRd", READERS)
             .param("NumWr", WRITERS)
             .random_init(seed);
+        for (name, value) in params {
+            builder = builder.param(name, value);
+        }
         // Features can be cut out to see a test turn red: OPENRNIC_CUT=RNIC_CUT_DMA_ORDER.
         if let Ok(cut) = std::env::var("OPENRNIC_CUT") {
             builder = builder.define(&cut);

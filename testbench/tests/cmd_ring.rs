@@ -486,15 +486,26 @@ fn query_device_writes_the_capabilities() {
         b.out.clear();
         b.ok(&Cmd::new(0x01, 0).with(56, &OUT.to_le_bytes()));
         // log_qp, CQs, MRs, PDs, EQs, doorbell pages, data width, clock period, tags, SGEs, inline bytes, types, types with a
-        // data path, rd_atomic, ports, GIDs, P_Keys, WQE opcodes, strides, SRQs, XRC domains.
-        let expected: [u32; 22] = [
-            8, NUM_CQ, NUM_MR, 256, 4, 32, width, 8000, 64, 16, 992, 0x77e, 0x4, 16, 1, 16, 8, 0x3ff, 4, 4, 8, 16,
+        // data path, rd_atomic, ports, GIDs, P_Keys, WQE opcodes, strides, SRQs, XRC domains, features (IPv6).
+        let expected: [u32; 23] = [
+            8, NUM_CQ, NUM_MR, 256, 4, 32, width, 8000, 64, 16, 992, 0x77e, 0x4, 16, 1, 16, 8, 0x3ff, 4, 4, 8, 16, 1,
         ];
         let mut bytes: Vec<u8> = expected.iter().flat_map(|w| w.to_le_bytes()).collect();
         bytes.resize(128, 0);
         assert_eq!(b.writes(0)[0], (OUT, bytes), "and before the completion");
         assert_eq!(b.bytes(OUT + 128, 64), [POISON; 64]);
     }
+}
+
+#[test]
+fn built_without_ipv6_the_capabilities_say_so() {
+    let mut b = CtrlBench::without_ipv6(64, seed());
+    b.ok(&Cmd::new(0x01, 0).with(56, &OUT.to_le_bytes()));
+    assert_eq!(b.bytes(OUT + 84, 8), [16, 0, 0, 0, 0, 0, 0, 0]);
+    // As it does: such a GID is refused.
+    let mut gid = [0; 16];
+    gid[0] = 0xfd;
+    b.refused(&Cmd::new(0x09, 0).with(16, &gid), 10, 16);
 }
 
 #[test]

@@ -808,6 +808,14 @@ flag_set! {
 }
 
 flag_set! {
+    /// What a build may leave out: the register FEATURES.
+    Feature {
+        /// IPv6 on the wire; without it GIDs are IPv4-mapped alone.
+        IPV6 = 0;
+    }
+}
+
+flag_set! {
     /// What REREG_MR changes, as enum ibv_rereg_mr_flags.
     MrChange {
         /// `TRANSLATION`.
@@ -1485,8 +1493,8 @@ byte_struct! {
     /// Result of QUERY_DEVICE: the registers of the CAPS block, in their order.
     ///
     /// 128 bytes, little-endian in memory.
-    DeviceCaps, 128, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
-    fields = [log_qp, num_cq, num_mr, num_pd, num_eq, num_uar, data_w, clk_period_ps, dma_tags, max_sge, max_inline, qp_types, qp_types_data, max_rd_atomic, num_ports, num_gid, num_pkey, wqe_opcodes, max_sq_stride, max_rq_stride, num_srq, num_xrcd]
+    DeviceCaps, 128, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+    fields = [log_qp, num_cq, num_mr, num_pd, num_eq, num_uar, data_w, clk_period_ps, dma_tags, max_sge, max_inline, qp_types, qp_types_data, max_rd_atomic, num_ports, num_gid, num_pkey, wqe_opcodes, max_sq_stride, max_rq_stride, num_srq, num_xrcd, features]
 }
 
 impl DeviceCaps {
@@ -1621,6 +1629,12 @@ impl DeviceCaps {
         ///
         /// 32 bits at byte 84.
         num_xrcd, set_num_xrcd, with_num_xrcd, u32, |b| u32::from_le_bytes([b[84], b[85], b[86], b[87]]), |b, v| b[84..88].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// Feature.
+        ///
+        /// 32 bits at byte 88.
+        features, set_features, with_features, u32, |b| u32::from_le_bytes([b[88], b[89], b[90], b[91]]), |b, v| b[88..92].copy_from_slice(&v.to_le_bytes())
     }
 }
 
@@ -4794,6 +4808,10 @@ pub mod regs {
     ///
     /// 32 bits, ro.
     pub const CAPS_NUM_XRCD: u32 = 0x15c;
+    /// Feature: what of them this build has.
+    ///
+    /// 32 bits, ro.
+    pub const CAPS_FEATURES: u32 = 0x160;
     /// Bit 0: the device may use DMA and the wire.
     ///
     /// 32 bits, rw.
@@ -4897,6 +4915,7 @@ pub static BLOCKS: &[Block] = &[
         Register { name: "MAX_RQ_STRIDE", offset: 0x154, width: 32, access: RegAccess::ReadOnly, doc: "largest log_rq_stride" },
         Register { name: "NUM_SRQ", offset: 0x158, width: 32, access: RegAccess::ReadOnly, doc: "shared receive queues" },
         Register { name: "NUM_XRCD", offset: 0x15c, width: 32, access: RegAccess::ReadOnly, doc: "XRC domains" },
+        Register { name: "FEATURES", offset: 0x160, width: 32, access: RegAccess::ReadOnly, doc: "Feature: what of them this build has" },
     ] },
     Block { name: "CTRL", base: 0x200, block_type: 3, version: 1, next: 0x300, doc: "control and status", regs: &[
         Register { name: "ENABLE", offset: 0x208, width: 32, access: RegAccess::ReadWrite, doc: "bit 0: the device may use DMA and the wire" },
