@@ -46,7 +46,8 @@ impl<B: Bus> ProtectionDomain<B> {
         MemoryRegion::register(self, init)
     }
 
-    /// Allocates a key for fast registration, as ib_alloc_mr: REG_MR work requests register memory of up to `max_pages` pages under it.
+    /// Allocates a key for fast registration, as ib_alloc_mr: REG_MR work requests of QPs that may post them
+    /// ([`QpInit::fast_reg`](crate::QpInit::fast_reg)) register memory of up to `max_pages` pages under it.
     ///
     /// # Errors
     /// Those of commands and of the allocator; [`crate::Error::Invalid`] without a page.

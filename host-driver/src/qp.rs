@@ -68,6 +68,8 @@ pub struct QpInit {
     pub cap: QpCap,
     /// Every send completes with a completion, signaled or not.
     pub sq_sig_all: bool,
+    /// REG_MR may be posted, which names bus addresses: for QPs of the kernel. Without it a REG_MR is refused.
+    pub fast_reg: bool,
     /// Doorbell page.
     pub uar: u8,
     /// QPN wanted (one QP only); `None`: any.
@@ -85,6 +87,7 @@ impl QpInit {
             xrcd: None,
             cap: QpCap::default(),
             sq_sig_all: false,
+            fast_reg: false,
             uar: 0,
             qpn: None,
         }
@@ -430,6 +433,9 @@ fn create_numbered<B: Bus>(
     }
     if init.sq_sig_all {
         flags |= CmdFlag::SIG_ALL;
+    }
+    if init.fast_reg {
+        flags |= CmdFlag::FAST_REG;
     }
     if init.srq.is_some() {
         flags |= CmdFlag::USE_SRQ;

@@ -514,6 +514,8 @@ impl<'a> Run<'a> {
                 max_inline_data: def.max_inline.unwrap_or(0),
             },
             sq_sig_all: def.sig_all.unwrap_or(false),
+            // No step posts REG_MR.
+            fast_reg: false,
             uar: def.page.unwrap_or(0),
             qpn: def.qpn.as_ref().map(|q| openrnic_driver::Qpn(*q.get_ref())),
         };

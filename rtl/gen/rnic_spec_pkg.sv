@@ -453,8 +453,9 @@ package rnic_spec_pkg;
   localparam int unsigned CMD_FLAG_USE_SRQ = 3;  // create: receives come from srq
   localparam int unsigned CMD_FLAG_LIST = 4;  // modify, destroy: QPNs are read from list_addr
   localparam int unsigned CMD_FLAG_RECORDS = 5;  // modify: one QpAttr per QP at attr_addr, 64 at most
+  localparam int unsigned CMD_FLAG_FAST_REG = 6;  // create: REG_MR may be posted (fre of ConnectX): the QP belongs to the kernel, which names bus addresses
   localparam int unsigned CMD_FLAG_W = 8;
-  localparam logic [7:0] CMD_FLAG_ALL = 8'h3f;  // every flag that exists
+  localparam logic [7:0] CMD_FLAG_ALL = 8'h7f;  // every flag that exists
 
   // What a build may leave out: the register FEATURES (bit numbers)
   localparam int unsigned FEATURE_IPV6 = 0;  // IPv6 on the wire; without it GIDs are IPv4-mapped alone
@@ -767,7 +768,8 @@ package rnic_spec_pkg;
     logic [15:0]   send_cq;  // 10.0
     logic [15:0]   pd;  // 8.0
     logic [7:0]    uar;  // 7.0
-    logic [4:0]    rsvd_0;  // 6.3
+    logic [3:0]    rsvd_0;  // 6.4
+    logic          fast_reg;  // 6.3: REG_MR may be posted
     logic          sq_draining;  // 6.2
     logic          has_srq;  // 6.1
     logic          sq_sig_all;  // 6.0
@@ -1389,7 +1391,7 @@ package rnic_spec_pkg;
       CMD_OPCODE_DESTROY_XRCD:
         return 512'hffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_000000000000ff00;
       CMD_OPCODE_CREATE_QP:
-        return 512'hffffffffffffffff_0000000000000000_0000000000000000_0000000000000000_0000000000000000_ff00000000000000_0000000000000000_000000000000f000;
+        return 512'hffffffffffffffff_0000000000000000_0000000000000000_0000000000000000_0000000000000000_ff00000000000000_0000000000000000_000000000000b000;
       CMD_OPCODE_MODIFY_QP:
         return 512'h0000000000000000_0000000000000000_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffff000000_000000000000cf00;
       CMD_OPCODE_QUERY_QP:
@@ -1397,7 +1399,7 @@ package rnic_spec_pkg;
       CMD_OPCODE_DESTROY_QP:
         return 512'hffffffffffffffff_0000000000000000_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_ffffffffff000000_000000000000ef00;
       CMD_OPCODE_INSTALL_QP:
-        return 512'h0000000000000000_0000000000000000_0000000000000000_0000000000000000_0000000000000000_ff00000000000000_0000000000000000_000000000000f000;
+        return 512'h0000000000000000_0000000000000000_0000000000000000_0000000000000000_0000000000000000_ff00000000000000_0000000000000000_000000000000b000;
       CMD_OPCODE_LIST_QP:
         return 512'hffffffffffffffff_0000000000000000_ffffffffffffffff_ffffffffffffffff_ffffffffffffffff_c0ffffffffffffff_ffff0000f0000000_000000000000ff00;
       default: return '1;

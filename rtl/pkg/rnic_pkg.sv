@@ -35,6 +35,7 @@ package rnic_pkg;
 
   // Cold word, set by create.
   typedef struct packed {
+    logic        fast_reg;         // REG_MR may be posted
     logic [15:0] pd;
     logic [15:0] send_cq;
     logic [15:0] recv_cq;

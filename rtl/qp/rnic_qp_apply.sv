@@ -89,7 +89,7 @@ module rnic_qp_apply
   end
 
   assign create_o = '{
-    pd: cmd_i.pd, send_cq: send_cq_i, recv_cq: recv_cq_i, srq: cmd_i.srq,
+    fast_reg: cmd_i.flags[CMD_FLAG_FAST_REG], pd: cmd_i.pd, send_cq: send_cq_i, recv_cq: recv_cq_i, srq: cmd_i.srq,
     log_sq_stride: cmd_i.log_sq_stride, log_rq_stride: cmd_i.log_rq_stride,
     sq_base: sq_base_i, rq_base: rq_base_i
   };

@@ -51,6 +51,7 @@ module rnic_qp_query
     init.sq_sig_all    = ctx_i.hot.sq_sig_all;
     init.has_srq       = ctx_i.hot.has_srq;
     init.sq_draining   = ctx_i.hot.sq_draining;
+    init.fast_reg      = ctx_i.create.fast_reg;
     init.uar           = ctx_i.hot.uar;
     init.pd            = ctx_i.create.pd;
     init.send_cq       = ctx_i.create.send_cq;

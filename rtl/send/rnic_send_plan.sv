@@ -53,13 +53,19 @@ module rnic_send_plan
   assign is_local = kind == KIND_LOCAL;
   assign inl     = wqe_i.inline_data;
 
-  logic bad_wqe;
+  // A QP that was not created for it names no bus addresses: what a process writes into its send queue reaches no other memory.
+  logic bad_wqe, may_reg;
+`ifdef RNIC_CUT_FAST_REG
+  assign may_reg = 1'b1;
+`else
+  assign may_reg = visit_i.ctx.create.fast_reg || wqe_i.opcode != 8'(WQE_OPCODE_REG_MR);
+`endif
   logic [9:0] inline_max;
   assign inline_max = 10'((10'd64 << visit_i.ctx.create.log_sq_stride) - 10'd32);
   assign bad_wqe = !known || (inl ? (is_read || wqe_i.inline_length > 32'(inline_max)) : wqe_i.num_sge > 8'(sge_slots(visit_i.ctx.create.log_sq_stride))) ||
       // The compare operand of an atomic stands where a second element would.
       (atomic && wqe_i.num_sge != 8'd1) || (is_read && visit_i.ctx.path.max_rd_atomic == '0) ||
-      (is_local && (inl || wqe_i.num_sge != '0));
+      (is_local && (inl || wqe_i.num_sge != '0 || !may_reg));
 
   // ---------------------------------------------------------------- message and packet
   logic [3:0] shift;

@@ -219,7 +219,7 @@ goldens! {
         is_global, with_is_global = true;
     }
     QpInit [
-        "02 01 00 00  02 04 05 1d  11 00 22 00  33 01 44 02  65 21 00 00  fe ca 00 00"
+        "02 01 00 00  02 04 0d 1d  11 00 22 00  33 01 44 02  65 21 00 00  fe ca 00 00"
         "00 10 00 00 00 00 00 00  00 cd ab 89 67 45 23 01  00x24"
     ] {
         qpn, with_qpn = 0x102;
@@ -228,6 +228,7 @@ goldens! {
         sq_sig_all, with_sq_sig_all = true;
         has_srq, with_has_srq = false;
         sq_draining, with_sq_draining = true;
+        fast_reg, with_fast_reg = true;
         uar, with_uar = 0x1d;
         pd, with_pd = 0x11;
         send_cq, with_send_cq = 0x22;

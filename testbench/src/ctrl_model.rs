@@ -104,7 +104,7 @@ pub fn readable(opcode: u8) -> [u8; 64] {
         0x40 => {
             allow(4, 22);
             allow(24, 55);
-            0x0f
+            0x4f
         }
         0x41 => {
             allow(4, 10);
@@ -124,7 +124,7 @@ pub fn readable(opcode: u8) -> [u8; 64] {
         0x44 => {
             allow(4, 22);
             allow(24, 63);
-            0x0f
+            0x4f
         }
         0x45 => {
             allow(4, 10);

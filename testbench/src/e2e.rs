@@ -283,14 +283,24 @@ impl Pair {
     /// # Errors
     /// As the driver says.
     pub fn install(&self, count: u32) -> Result<[QpBatch<NicBus>; 2], Fail> {
+        self.install_with(count, |_| ())
+    }
+
+    /// As [`install`](Self::install), with creation parameters of their own.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn install_with(&self, count: u32, change: impl Fn(&mut QpInit)) -> Result<[QpBatch<NicBus>; 2], Fail> {
         let one = |end: &End| -> Result<QpBatch<NicBus>, Fail> {
             let attr = QpAttr {
                 qp_state: QpState::Init,
                 ..QpAttr::default()
             };
+            let mut init = end.qp_init();
+            change(&mut init);
             Ok(end
                 .pd
-                .install_qps(count, &end.qp_init(), &BatchInit::range(), &attr, attr::INIT_MASK)?)
+                .install_qps(count, &init, &BatchInit::range(), &attr, attr::INIT_MASK)?)
         };
         Ok([one(&self.ends[0])?, one(&self.ends[1])?])
     }
@@ -300,7 +310,20 @@ impl Pair {
     /// # Errors
     /// As the driver says.
     pub fn connected(&self, mtu: Mtu, psn: [u32; 2]) -> Result<[QueuePair<NicBus>; 2], Fail> {
-        let [a, b] = self.install(1)?;
+        self.connected_with(mtu, psn, |_| ())
+    }
+
+    /// As [`connected`](Self::connected), with creation parameters of their own.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn connected_with(
+        &self,
+        mtu: Mtu,
+        psn: [u32; 2],
+        change: impl Fn(&mut QpInit),
+    ) -> Result<[QueuePair<NicBus>; 2], Fail> {
+        let [a, b] = self.install_with(1, change)?;
         let (Some(a), Some(b)) = (a.qps().pop(), b.qps().pop()) else {
             return Err("a batch of one QP came without it".into());
         };

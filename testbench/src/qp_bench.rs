@@ -667,7 +667,7 @@ impl QpBench {
             self.dut.set("cold_req_valid_i", 0);
             assert_eq!(self.dut.get("cold_rsp_valid_o"), 1);
             let hot = Fields::new(self.dut.get_wide("hot_o"), 65);
-            let section = Fields::new(self.dut.get_wide("cold_rsp_o"), 65 + 200 + 399);
+            let section = Fields::new(self.dut.get_wide("cold_rsp_o"), 65 + 201 + 399);
             let expected = model.entry(index);
             let got = read_section(section, expected);
             let again = read_hot(&mut { hot }, expected);
@@ -768,6 +768,7 @@ fn read_hot(f: &mut Fields, like: &Qp) -> Qp {
 fn read_section(mut f: Fields, like: &Qp) -> Qp {
     let cq = |n: u64| (n != 0xffff).then_some(n as u16);
     let mut q = read_hot(&mut f, like);
+    q.fast_reg = f.take(1) == 1;
     q.pd = f.take(16) as u16;
     q.send_cq = cq(f.take(16));
     q.recv_cq = cq(f.take(16));

@@ -28,6 +28,7 @@ const HOT: Layout = Layout(&[
     ("epoch", 16),
 ]);
 const CREATE: Layout = Layout(&[
+    ("fast_reg", 1),
     ("pd", 16),
     ("send_cq", 16),
     ("recv_cq", 16),

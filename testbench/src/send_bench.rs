@@ -30,6 +30,7 @@ const HOT: Layout = Layout(&[
     ("epoch", 16),
 ]);
 const CREATE: Layout = Layout(&[
+    ("fast_reg", 1),
     ("pd", 16),
     ("send_cq", 16),
     ("recv_cq", 16),
@@ -283,6 +284,7 @@ pub struct Qp {
     pub qp_type: u8,
     pub sq_draining: bool,
     pub sig_all: bool,
+    pub fast_reg: bool,
     pub mtu: u8,
     pub log_sq: u8,
     pub generation: u16,
@@ -326,6 +328,7 @@ impl Qp {
         let create = pack(
             CREATE,
             &[
+                ("fast_reg", u64::from(self.fast_reg)),
                 ("pd", u64::from(self.pd)),
                 ("send_cq", u64::from(self.send_cq)),
                 ("log_sq_stride", u64::from(self.stride)),
@@ -707,6 +710,7 @@ impl SendBench {
             qp_type: 2,
             sq_draining: false,
             sig_all: false,
+            fast_reg: true,
             mtu: 1,
             log_sq: 4,
             generation: 0,

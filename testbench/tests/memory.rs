@@ -33,6 +33,12 @@ fn refused(result: Result<(), Error>, status: CmdStatus) {
     }
 }
 
+/// A connected pair that may register memory by work requests.
+fn of_the_kernel(pair: &Pair, psn: [u32; 2]) -> [QueuePair<NicBus>; 2] {
+    pair.connected_with(Mtu::Mtu1024, psn, |init| init.fast_reg = true)
+        .unwrap()
+}
+
 fn write(wr_id: u64, sge: openrnic_driver::Sge, at: u64, key: RKey) -> SendWr {
     SendWr::write(wr_id, vec![sge], Iova(at), key)
 }
@@ -40,7 +46,7 @@ fn write(wr_id: u64, sge: openrnic_driver::Sge, at: u64, key: RKey) -> SendWr {
 #[test]
 fn memory_is_registered_and_invalidated_by_work_requests_in_their_turn() {
     each_width(|pair, _| {
-        let [a, b] = pair.connected(Mtu::Mtu1024, [3, 4]).unwrap();
+        let [a, b] = of_the_kernel(&pair, [3, 4]);
         let src = pair.ends[0].region(9000, all_access(), |i| i as u8).unwrap();
         let memory = |scatter| {
             let pages = Pages {
@@ -196,6 +202,56 @@ fn a_refused_operation_fails_with_its_reason_and_the_queue_is_flushed() {
             b.destroy().unwrap();
         }
         open.deregister().unwrap();
+    });
+}
+
+#[test]
+fn only_a_queue_pair_that_was_created_for_it_registers_memory() {
+    each_width(|pair, _| {
+        let src = pair.ends[0].region(64, all_access(), |_| 7).unwrap();
+        let init = MrInit {
+            pages: Some(Pages::default()),
+            ..MrInit::new(4096, all_access())
+        };
+        let memory = pair.ends[1].pd.register(&init).unwrap();
+        memory.write(0, &[1; 4096]).unwrap();
+        for allowed in [false, true] {
+            let [a, b] = pair
+                .connected_with(Mtu::Mtu1024, [3, 4], |init| init.fast_reg = allowed)
+                .unwrap();
+            assert_eq!(b.query().unwrap().init.fast_reg(), allowed);
+            let [c, d] = pair.connected(Mtu::Mtu1024, [5, 6]).unwrap();
+            let fast = pair.ends[1].pd.alloc_mr(4).unwrap();
+            let key = inc_rkey(fast.rkey());
+            let reg = fast.reg_wr(1, key, &memory, Iova(0), all_access()).unwrap();
+            // Through another QP it is seen what the key names then.
+            let touch = |status| {
+                let done = run(&pair, 0, &c, &[write(9, src.sge(0, 8), 0, key)]);
+                assert_eq!(statuses(&done), [(9, status)], "allowed: {allowed}");
+            };
+            if allowed {
+                assert_eq!(statuses(&run(&pair, 1, &b, &[reg])), [(1, WcStatus::Success)]);
+                touch(WcStatus::Success);
+                let done = run(&pair, 1, &b, &[SendWr::local_inv(2, key)]);
+                assert_eq!(statuses(&done), [(2, WcStatus::Success)]);
+                assert_eq!(b.query().unwrap().state, QpState::Rts);
+                assert_eq!(memory.read(0, 8).unwrap(), [7; 8]);
+            } else {
+                let later = write(2, memory.sge(0, 8), 0, src.rkey());
+                let done = run(&pair, 1, &b, &[reg, later]);
+                assert_eq!(statuses(&done), [(1, WcStatus::LocQpOpErr), (2, WcStatus::WrFlushErr)]);
+                assert_eq!((done[0].vendor_err, done[0].qpn), (0, b.qpn()));
+                touch(WcStatus::RemAccessErr);
+                pair.run(2000).unwrap();
+                assert_eq!(b.query().unwrap().state, QpState::Err);
+                assert_eq!(memory.read(0, 4096).unwrap(), [1; 4096]);
+            }
+            fast.dealloc().unwrap();
+            for qp in [a, b, c, d] {
+                qp.destroy().unwrap();
+            }
+        }
+        assert!(pair.world.borrow_mut().take_violations().is_empty());
     });
 }
 
@@ -375,7 +431,7 @@ fn after_the_key_is_gone(cases: &[(WqeOpcode, bool)]) {
         for (op, by_peer) in cases.iter().copied() {
             for turn in 0..2u64 {
                 let what = format!("{width} bits, {op:?}, by the peer: {by_peer}, turn {turn}");
-                let [a, b] = pair.connected(Mtu::Mtu1024, [3, 4]).unwrap();
+                let [a, b] = of_the_kernel(&pair, [3, 4]);
                 let [c, d] = pair.connected(Mtu::Mtu1024, [5, 6]).unwrap();
                 let here = pair.ends[0].region(LEN, all_access(), |_| 1).unwrap();
                 let init = MrInit {

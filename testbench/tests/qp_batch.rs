@@ -243,7 +243,7 @@ fn install_creates_in_init_or_not_at_all() {
     };
     assert_eq!(p.run(&install).completion.count, 20);
     let range = Command {
-        flags: flag::CONTIGUOUS | flag::SIG_ALL,
+        flags: flag::CONTIGUOUS | flag::SIG_ALL | flag::FAST_REG,
         list_addr: 0,
         count: 8,
         align_log2: 3,

@@ -1677,6 +1677,22 @@ fn a_refused_or_malformed_operation_on_a_key_fails_in_its_turn() {
     malformed(2, |o| o.access = 0b1_0010);
 }
 
+#[test]
+fn a_registration_through_a_queue_pair_that_was_not_created_for_it_is_a_malformed_request() {
+    let user = |op: u8| {
+        move |b: &mut SendBench| {
+            b.key_op_err = 1; // nobody is asked
+            b.qps[5].fast_reg = false;
+            key_wqe(&key_op(op))
+        }
+    };
+    fails("not for this queue pair", user(1), status::LOC_QP_OP_ERR, 0);
+    // The others name no bus addresses: they are asked for, and refused by what they ask.
+    for op in [0, 2] {
+        fails("for any queue pair", user(op), status::MW_BIND_ERR, 0x11);
+    }
+}
+
 // ---------------------------------------------------------------------------------------------- loss recovery
 
 #[test]

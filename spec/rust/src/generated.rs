@@ -804,6 +804,8 @@ flag_set! {
         LIST = 4;
         /// Modify: one QpAttr per QP at attr_addr, 64 at most.
         RECORDS = 5;
+        /// Create: REG_MR may be posted (fre of ConnectX): the QP belongs to the kernel, which names bus addresses.
+        FAST_REG = 6;
     }
 }
 
@@ -1898,8 +1900,8 @@ byte_struct! {
     /// Second half of a QpQuery: how the QP was created and where its queues stand (the first half is a QpAttr).
     ///
     /// 64 bytes, little-endian in memory.
-    QpInit, 64, reserved = [0, 0, 0, 0, 0, 0, 248, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
-    fields = [qpn, qp_type, qp_state, sq_sig_all, has_srq, sq_draining, uar, pd, send_cq, recv_cq, srq, log_sq, log_rq, log_sq_stride, log_rq_stride, epoch, sq_base, rq_base]
+    QpInit, 64, reserved = [0, 0, 0, 0, 0, 0, 240, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+    fields = [qpn, qp_type, qp_state, sq_sig_all, has_srq, sq_draining, fast_reg, uar, pd, send_cq, recv_cq, srq, log_sq, log_rq, log_sq_stride, log_rq_stride, epoch, sq_base, rq_base]
 }
 
 impl QpInit {
@@ -1938,6 +1940,12 @@ impl QpInit {
         ///
         /// 1 bit at byte 6 bit 2.
         sq_draining, set_sq_draining, with_sq_draining, bool, |b| bits::get_le(b, 50, 1) != 0, |b, v| bits::set_le(b, 50, 1, u64::from(v))
+    }
+    accessors! {
+        /// REG_MR may be posted.
+        ///
+        /// 1 bit at byte 6 bit 3.
+        fast_reg, set_fast_reg, with_fast_reg, bool, |b| bits::get_le(b, 51, 1) != 0, |b, v| bits::set_le(b, 51, 1, u64::from(v))
     }
     accessors! {
         /// `uar`.
@@ -3820,9 +3828,9 @@ pub static COMMANDS: &[Command] = &[
         doc: "", returns: "",
     },
     Command {
-        opcode: CmdOpcode::CreateQp, layout: "CmdQp", flags: CmdFlag(CmdFlag::CONTIGUOUS.0 | CmdFlag::REQUESTED.0 | CmdFlag::SIG_ALL.0 | CmdFlag::USE_SRQ.0),
+        opcode: CmdOpcode::CreateQp, layout: "CmdQp", flags: CmdFlag(CmdFlag::CONTIGUOUS.0 | CmdFlag::REQUESTED.0 | CmdFlag::SIG_ALL.0 | CmdFlag::USE_SRQ.0 | CmdFlag::FAST_REG.0),
         fields: &["handle", "count", "qp_type", "align_log2", "pd", "send_cq", "recv_cq", "srq", "uar", "log_sq", "log_rq", "log_sq_stride", "log_rq_stride", "sq_base", "rq_base", "sq_pitch", "rq_pitch", "list_addr"],
-        reserved: [0, 240, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255],
+        reserved: [0, 176, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255],
         doc: "", returns: "handle: first QPN; count: QPs made; QPNs at list_addr",
     },
     Command {
@@ -3844,9 +3852,9 @@ pub static COMMANDS: &[Command] = &[
         doc: "", returns: "count: QPs destroyed; after a refusal offender and offender_index",
     },
     Command {
-        opcode: CmdOpcode::InstallQp, layout: "CmdQp", flags: CmdFlag(CmdFlag::CONTIGUOUS.0 | CmdFlag::REQUESTED.0 | CmdFlag::SIG_ALL.0 | CmdFlag::USE_SRQ.0),
+        opcode: CmdOpcode::InstallQp, layout: "CmdQp", flags: CmdFlag(CmdFlag::CONTIGUOUS.0 | CmdFlag::REQUESTED.0 | CmdFlag::SIG_ALL.0 | CmdFlag::USE_SRQ.0 | CmdFlag::FAST_REG.0),
         fields: &["handle", "count", "qp_type", "align_log2", "pd", "send_cq", "recv_cq", "srq", "uar", "log_sq", "log_rq", "log_sq_stride", "log_rq_stride", "sq_base", "rq_base", "sq_pitch", "rq_pitch", "list_addr", "attr_addr"],
-        reserved: [0, 240, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        reserved: [0, 176, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
         doc: "CREATE_QP and the transition RESET to INIT, all or nothing", returns: "as CREATE_QP; after a refusal by the gate rule, detail and offender_index",
     },
     Command {

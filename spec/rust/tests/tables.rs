@@ -399,7 +399,7 @@ fn reserved_bits_of_a_command_are_those_it_does_not_read() {
     assert!(read(4, 8) && read(8, 11) && read(48, 64));
     assert!(modify.reserved[11..48].iter().all(|b| *b == 0xff));
     let create = command(CmdOpcode::CreateQp).unwrap();
-    assert_eq!(create.reserved[1], 0b1111_0000);
+    assert_eq!(create.reserved[1], 0b1011_0000);
     assert_eq!(create.reserved[23], 0xff);
     assert!(
         create.reserved[56..].iter().all(|b| *b == 0xff),

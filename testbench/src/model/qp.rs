@@ -29,6 +29,7 @@ pub mod flag {
     pub const USE_SRQ: u8 = 8;
     pub const LIST: u8 = 16;
     pub const RECORDS: u8 = 32;
+    pub const FAST_REG: u8 = 64;
 }
 
 /// Status of a completion, by the device's code.
@@ -219,6 +220,7 @@ pub struct Qp {
     pub draining: bool,
     pub qp_type: u8,
     pub sig_all: bool,
+    pub fast_reg: bool,
     pub uar: u8,
     pub log_sq: u8,
     pub log_rq: u8,
@@ -309,6 +311,7 @@ impl QpEngine {
             draining: false,
             qp_type: 0,
             sig_all: false,
+            fast_reg: false,
             uar: 0,
             log_sq: 0,
             log_rq: 0,
@@ -472,7 +475,9 @@ impl QpEngine {
     fn judge_params(&self, cmd: &Command) -> Result<(), Refused> {
         let bad = |detail| Err(param(Status::BadParam, detail));
         let known = match cmd.op {
-            Op::Create | Op::Install => flag::CONTIGUOUS | flag::REQUESTED | flag::SIG_ALL | flag::USE_SRQ,
+            Op::Create | Op::Install => {
+                flag::CONTIGUOUS | flag::REQUESTED | flag::SIG_ALL | flag::USE_SRQ | flag::FAST_REG
+            }
             Op::Modify => flag::LIST | flag::RECORDS,
             Op::Destroy => flag::LIST,
             Op::Query | Op::List => 0,
@@ -699,6 +704,7 @@ impl QpEngine {
                 draining: false,
                 qp_type: cmd.qp_type,
                 sig_all: cmd.has(flag::SIG_ALL),
+                fast_reg: cmd.has(flag::FAST_REG),
                 uar: cmd.uar,
                 log_sq: cmd.log_sq,
                 log_rq: cmd.log_rq,
@@ -855,7 +861,8 @@ impl QpEngine {
         i[0..4].copy_from_slice(&self.qpn(index).to_le_bytes());
         i[4] = qp.qp_type;
         i[5] = qp.state as u8;
-        i[6] = u8::from(qp.sig_all) | u8::from(qp.has_srq) << 1 | u8::from(qp.draining) << 2;
+        i[6] =
+            u8::from(qp.sig_all) | u8::from(qp.has_srq) << 1 | u8::from(qp.draining) << 2 | u8::from(qp.fast_reg) << 3;
         i[7] = qp.uar;
         i[8..10].copy_from_slice(&qp.pd.to_le_bytes());
         i[10..12].copy_from_slice(&qp.send_cq.unwrap_or(0xffff).to_le_bytes());

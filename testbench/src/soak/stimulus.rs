@@ -152,7 +152,7 @@ impl Stimulus {
         let coarsest = if r.chance(1, 8) { 16 } else { 5 };
         let mut cmd = Command {
             op: if r.chance(1, 2) { Op::Install } else { Op::Create },
-            flags: if r.chance(1, 2) { flag::SIG_ALL } else { 0 },
+            flags: if r.chance(1, 2) { flag::SIG_ALL } else { flag::FAST_REG },
             count: 1 + r.below(most) as u32,
             qp_type: if r.chance(9, 10) {
                 self.favourite

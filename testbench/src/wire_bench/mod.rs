@@ -109,6 +109,7 @@ const QP_CTX: Layout = Layout(&[
     ("gen", 16),
     ("epoch", 16),
     // create
+    ("fast_reg", 1),
     ("pd", 16),
     ("send_cq", 16),
     ("recv_cq", 16),
