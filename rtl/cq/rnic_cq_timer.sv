@@ -69,4 +69,8 @@ module rnic_cq_timer
       idx_q    <= '0;
     end
   end
+
+`ifdef FORMAL_CQ_TIMER
+`include "rnic_cq_timer.svh"
+`endif
 endmodule

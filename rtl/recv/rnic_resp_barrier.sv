@@ -46,4 +46,8 @@ module rnic_resp_barrier #(
   end
 
   always_ff @(posedge clk_i) if (!rst_i && mark_i) a_one_at_a_time : assert (!busy_o);
+
+`ifdef FORMAL_RESP_BARRIER
+`include "rnic_resp_barrier.svh"
+`endif
 endmodule

@@ -37,4 +37,8 @@ module rnic_send_inv
       runs_q <= 1'b0;
     end
   end
+
+`ifdef FORMAL_SEND_INV
+`include "rnic_send_inv.svh"
+`endif
 endmodule
