@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use openrnic_sim::model::{BlockModel, PortId};
+use openrnic_sim::rng::Stream;
 use openrnic_testbench::mac_bench::{Symbol, wire_frame, with_fcs};
 use openrnic_testbench::phy_model::Phy;
 
@@ -204,6 +205,62 @@ fn frames_come_back_with_addresses_swapped_on_the_versa5g() {
 #[test]
 fn frames_come_back_with_addresses_swapped_on_the_ecpix5() {
     frames_come_back(1);
+}
+
+#[test]
+fn the_mirror_drops_whole_what_it_has_no_room_for() {
+    let mut dut = BlockModel::builder("rnic_loopback")
+        .param("Depth", 64)
+        .random_init(5)
+        .build()
+        .unwrap();
+    let mut rng = Stream::new(5, "mirror", 0);
+    let mac = OURS.iter().rev().fold(0u64, |v, b| v << 8 | u64::from(*b));
+    dut.set("mac_i", mac);
+    dut.reset(3);
+    let (mut expected, mut back) = (Vec::new(), Vec::new());
+    let (mut frame_in, mut at, mut getting): (Vec<u8>, usize, Vec<u8>) = (Vec::new(), 0, Vec::new());
+    let mut sent = 0;
+    for cycle in 0..40_000 {
+        // First everything is taken, then little, then nothing new comes.
+        let take = rng.chance([1.0, 0.3, 1.0][cycle / 14_000]);
+        if at >= frame_in.len() && cycle < 38_000 && rng.chance(0.8) {
+            frame_in = frame(OURS, HOST, 60 + rng.below(300) as usize);
+            sent += 1;
+            frame_in[20..24].copy_from_slice(&u32::to_be_bytes(sent));
+            at = 0;
+            let mut mirrored = frame_in.clone();
+            mirrored[..6].copy_from_slice(&HOST);
+            mirrored[6..12].copy_from_slice(&OURS);
+            expected.push(mirrored);
+        }
+        let offer = at < frame_in.len();
+        dut.set("in_valid_i", u64::from(offer));
+        if offer {
+            let beat = &frame_in[at..frame_in.len().min(at + 8)];
+            let mut word = [0x5a; 8];
+            word[..beat.len()].copy_from_slice(beat);
+            dut.set("in_data_i", u64::from_le_bytes(word));
+            dut.set("in_keep_i", (1 << beat.len()) - 1);
+            dut.set("in_last_i", u64::from(at + 8 >= frame_in.len()));
+            at += 8;
+        }
+        dut.set("out_ready_i", u64::from(take));
+        dut.eval();
+        if take && dut.get("out_valid_o") == 1 {
+            let count = dut.get("out_keep_o").trailing_ones() as usize;
+            getting.extend(&dut.get("out_data_o").to_le_bytes()[..count]);
+            if dut.get("out_last_o") == 1 {
+                back.push(std::mem::take(&mut getting));
+            }
+        }
+        dut.clock();
+    }
+    let mut rest = expected.iter();
+    assert!(back.iter().all(|b| rest.any(|f| f == b)), "in order and whole");
+    assert_eq!(dut.get("looped_o"), back.len() as u64);
+    assert_eq!(dut.get("looped_o") + dut.get("dropped_o"), expected.len() as u64);
+    assert!(dut.get("dropped_o") > 50, "there was something to drop");
 }
 
 #[test]
