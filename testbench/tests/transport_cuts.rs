@@ -11,10 +11,16 @@ use openrnic_testbench::transport::shrink::{episode, shrink};
 
 /// With a feature taken out of the RTL: what one of a few episodes shows.
 fn found(cut: &str, kinds: &[&str]) -> (Setup, Difference) {
+    let mut setup = Setup::new(64, 0, 6, 6);
+    setup.cuts = vec![format!("RNIC_CUT_{cut}")];
+    setup.faults = false;
+    shown(cut, &setup, kinds)
+}
+
+/// What one of a few episodes like this one shows.
+fn shown(cut: &str, like: &Setup, kinds: &[&str]) -> (Setup, Difference) {
     for seed in 100..106 {
-        let mut setup = Setup::new(64, seed, 6, 6);
-        setup.cuts = vec![format!("RNIC_CUT_{cut}")];
-        setup.faults = false;
+        let setup = Setup { seed, ..like.clone() };
         if let Err(d) = episode(&setup) {
             println!("{cut}, seed {seed}: {d}");
             assert!(kinds.contains(&d.kind.as_str()), "{cut}: {d}");
@@ -49,4 +55,51 @@ fn a_gap_that_is_told_twice_is_found() {
 #[test]
 fn a_fence_that_does_not_wait_is_found() {
     found("FENCE", &["fence"]);
+}
+
+/// One NIC without four features, each in the way of what the others are asked to show: an episode shows one of them alone.
+fn without_four() -> Setup {
+    let cuts = ["MR_LIVE", "MW_QP", "CQ_SOLICITED", "TX_IPV6"];
+    Setup {
+        cuts: cuts.map(|c| format!("RNIC_CUT_{c}")).to_vec(),
+        faults: false,
+        keys: false,
+        v6: false,
+        armed: false,
+        bad_wire: false,
+        ..Setup::new(64, 0, 8, 4)
+    }
+}
+
+#[test]
+fn keys_that_outlive_their_invalidation_and_windows_for_everybody_are_found() {
+    let setup = Setup {
+        keys: true,
+        faults: true,
+        key_faults: true,
+        ..without_four()
+    };
+    shown(
+        "MR_LIVE, MW_QP",
+        &setup,
+        &["acknowledge of nothing", "response to nothing"],
+    );
+}
+
+#[test]
+fn events_for_what_a_queue_is_not_armed_for_are_found() {
+    let setup = Setup {
+        armed: true,
+        ..without_four()
+    };
+    shown("CQ_SOLICITED", &setup, &["queue event"]);
+}
+
+#[test]
+fn frames_without_their_ipv6_header_are_found() {
+    let setup = Setup {
+        v6: true,
+        ..without_four()
+    };
+    shown("TX_IPV6", &setup, &["frame"]);
 }

@@ -115,6 +115,7 @@ fn setup_of(seed: u64, episode: u64) -> Setup {
     setup.bad_wire = episode % 7 != 6;
     setup.rough_hosts = episode % 5 != 4;
     setup.faults = episode % 3 != 2;
+    setup.key_faults = episode % 6 == 4;
     setup
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::memory::Memory;
+use super::memory::{ANYBODY, Memory, NotDone};
 use super::requester::{Refusal, psns_of};
 use super::responder::allowed;
 use super::{Checked, Op, QpConfig, Receive, Request, differ, event, right, status, syndrome};
@@ -13,6 +13,8 @@ use super::{Checked, Op, QpConfig, Receive, Request, differ, event, right, statu
 /// A completion that must come, at the requester.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SendDone {
+    /// Place of the request among those of its direction.
+    pub request: usize,
     /// That of the request.
     pub wr_id: u64,
     /// How it ends.
@@ -26,6 +28,10 @@ pub struct SendDone {
 /// A completion that must come, at the responder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiveDone {
+    /// Place of the request that used it among those of its direction.
+    pub request: Option<usize>,
+    /// It counts for a queue that is armed for solicited completions only.
+    pub solicited: bool,
     /// That of the receive; of a shared queue any that waits there.
     pub wr_id: Option<u64>,
     /// How it ends.
@@ -72,20 +78,76 @@ pub struct Outcome {
     pub receives_used: u64,
 }
 
-/// The work of one direction and what is around it.
-pub struct Direction<'a> {
+/// Both ends of a connection, and what they do in a round.
+pub struct Round<'a> {
+    /// Their queue pairs.
+    pub configs: [QpConfig; 2],
+    /// Receives of an end come from a shared queue.
+    pub shared: [bool; 2],
+    /// Nothing of what the end sends arrives.
+    pub silence: [bool; 2],
+    /// Posted by each end, in this order.
+    pub requests: [&'a [Request]; 2],
+    /// Posted for them at the other end, early or late.
+    pub receives: [&'a [Receive]; 2],
+}
+
+impl Round<'_> {
+    /// Executes the requests of each direction in order, each when what it waits for has been executed. In which order the directions take
+    /// turns otherwise makes no difference: they have no memory in common but what such waiting puts in order. A direction
+    /// without all its fates waits for something that never comes.
+    pub fn execute(&self, memory: &mut [Memory; 2]) -> [Outcome; 2] {
+        let mut outcomes = [Outcome::default(), Outcome::default()];
+        let mut receives = [0, 1].map(|from: usize| self.receives[from].iter().cloned().collect::<VecDeque<_>>());
+        let mut moved = true;
+        while std::mem::take(&mut moved) {
+            for from in 0..2 {
+                while let Some(r) = self.requests[from].get(outcomes[from].fates.len()) {
+                    if r.after.is_some_and(|g| outcomes[g.from].fates.len() <= g.request) {
+                        break;
+                    }
+                    let direction = &mut self.direction(from, memory);
+                    direction.step(r, &mut receives[from], &mut outcomes[from]);
+                    moved = true;
+                }
+            }
+        }
+        for from in 0..2 {
+            let flushed = std::mem::take(&mut receives[from]);
+            self.direction(from, memory).finish(flushed, &mut outcomes[from]);
+        }
+        outcomes
+    }
+
+    fn direction<'m>(&self, from: usize, memory: &'m mut [Memory; 2]) -> Direction<'m> {
+        let to = 1 - from;
+        let [first, second] = memory;
+        let (local, remote) = if from == 0 { (first, second) } else { (second, first) };
+        Direction {
+            from: self.configs[from],
+            to: self.configs[to],
+            local,
+            remote,
+            shared: self.shared[to],
+            silence: self.silence[from],
+        }
+    }
+}
+
+/// One direction and what is around it.
+struct Direction<'a> {
     /// The requester's queue pair.
-    pub from: QpConfig,
+    from: QpConfig,
     /// The responder's.
-    pub to: QpConfig,
+    to: QpConfig,
     /// Memory of the requester's end.
-    pub local: &'a mut Memory,
+    local: &'a mut Memory,
     /// Memory of the responder's end.
-    pub remote: &'a mut Memory,
+    remote: &'a mut Memory,
     /// Receives come from a shared queue.
-    pub shared: bool,
+    shared: bool,
     /// Nothing of what the requester sends arrives.
-    pub silence: bool,
+    silence: bool,
 }
 
 /// How a message meets its receive.
@@ -96,44 +158,50 @@ enum Landing {
 }
 
 impl Direction<'_> {
-    /// Executes requests in order; `receives` are those that the responder has posted, or will.
-    pub fn execute(&mut self, requests: &[Request], receives: &[Receive]) -> Outcome {
-        let mut out = Outcome::default();
-        let mut receives: VecDeque<Receive> = receives.iter().cloned().collect();
-        for r in requests {
-            let mut fate = Fate {
-                payload: Vec::new(),
-                result: Vec::new(),
-                refusal: None,
-                local_failure: false,
-            };
-            let ended = if out.requester_fails {
-                status::WR_FLUSH_ERR
-            } else {
-                self.one(r, &mut receives, &mut out, &mut fate)
-            };
-            out.requester_fails |= ended != status::SUCCESS;
-            if ended == status::WR_FLUSH_ERR && !r.op.has_response() {
-                // It may be on its way before the failure is known.
-                match (&r.inline, self.local.gather(&r.pieces)) {
-                    (Some(data), _) => fate.payload.clone_from(data),
-                    (None, Ok(data)) => fate.payload = data,
-                    (None, Err(_)) => fate.local_failure = true,
-                }
+    /// Executes the next request.
+    fn step(&mut self, r: &Request, receives: &mut VecDeque<Receive>, out: &mut Outcome) {
+        let mut fate = Fate {
+            payload: Vec::new(),
+            result: Vec::new(),
+            refusal: None,
+            local_failure: false,
+        };
+        let ended = if out.requester_fails {
+            status::WR_FLUSH_ERR
+        } else {
+            self.one(r, receives, out, &mut fate)
+        };
+        out.requester_fails |= ended != status::SUCCESS;
+        if ended == status::WR_FLUSH_ERR && r.op.is_key() {
+            // It may have been done before the failure was known; what is sent behind it then finds it done.
+            let _ = self.key(r);
+        } else if ended == status::WR_FLUSH_ERR && !r.op.has_response() {
+            // It may be on its way before the failure is known.
+            match (&r.inline, self.local.gather(&r.pieces)) {
+                (Some(data), _) => fate.payload.clone_from(data),
+                (None, Ok(data)) => fate.payload = data,
+                (None, Err(_)) => fate.local_failure = true,
             }
-            if ended != status::SUCCESS || r.signaled {
-                out.sends.push_back(SendDone {
-                    wr_id: r.wr_id,
-                    status: ended,
-                    op: r.op,
-                    len: if r.op.has_response() { r.len() as u32 } else { 0 },
-                });
-            }
-            out.fates.push(fate);
         }
+        if ended != status::SUCCESS || r.signaled {
+            out.sends.push_back(SendDone {
+                request: out.fates.len(),
+                wr_id: r.wr_id,
+                status: ended,
+                op: r.op,
+                len: if r.op.has_response() { r.len() as u32 } else { 0 },
+            });
+        }
+        out.fates.push(fate);
+    }
+
+    /// Receives that nobody used: flushed where the responder has failed.
+    fn finish(&self, receives: VecDeque<Receive>, out: &mut Outcome) {
         if out.responder_fails && !self.shared {
             for r in receives {
                 out.receives.push_back(ReceiveDone {
+                    request: None,
+                    solicited: true,
                     wr_id: Some(r.wr_id),
                     status: status::WR_FLUSH_ERR,
                     op: Op::Send,
@@ -143,7 +211,19 @@ impl Direction<'_> {
                 });
             }
         }
-        out
+    }
+
+    /// An operation on a key.
+    fn key(&mut self, r: &Request) -> Result<(), NotDone> {
+        match (r.op, &r.named) {
+            (Op::RegMr, Some(named)) => self.local.register(r.rkey, named),
+            (Op::BindMw, Some(named)) => self.local.bind(r.rkey, named, self.from.qpn),
+            (Op::LocalInv, _) => self
+                .local
+                .invalidate(r.rkey, self.from.qpn)
+                .map_err(|_| NotDone::Refused),
+            _ => Err(NotDone::Malformed),
+        }
     }
 
     /// Executes one; its status at the requester.
@@ -152,10 +232,22 @@ impl Direction<'_> {
         let mtu = self.from.mtu;
         let psns = psns_of(r.op, len, mtu);
         // Here.
+        if r.op.is_key() {
+            return match self.key(r) {
+                Ok(()) => status::SUCCESS,
+                Err(why) => {
+                    fate.local_failure = true;
+                    match why {
+                        NotDone::Malformed => status::LOC_QP_OP_ERR,
+                        NotDone::Refused => status::MW_BIND_ERR,
+                    }
+                }
+            };
+        }
         if r.op.has_response() {
             if r.pieces.iter().any(|p| {
                 self.local
-                    .check(p.key, p.addr, p.len as usize, right::LOCAL_WRITE)
+                    .check(p.key, p.addr, p.len as usize, right::LOCAL_WRITE, ANYBODY)
                     .is_err()
             }) {
                 fate.local_failure = true;
@@ -195,7 +287,8 @@ impl Direction<'_> {
             Op::CompareSwap | Op::FetchAdd => right::REMOTE_ATOMIC,
             _ => 0,
         };
-        let key_ok = r.op.is_send() || self.remote.check(r.rkey, r.va, len, need).is_ok();
+        let by = self.to.qpn;
+        let key_ok = r.op.is_send() || self.remote.check(r.rkey, r.va, len, need, by).is_ok();
         if r.op.takes_receive() && !self.shared {
             // The first packet of a SEND, the last of a WRITE asks for the receive.
             let asks = if r.op.is_send() { 0 } else { psns - 1 };
@@ -203,13 +296,15 @@ impl Direction<'_> {
                 let Some(receive) = receives.front().cloned() else {
                     if r.op == Op::WriteImm {
                         let before = asks as usize * mtu;
-                        let _ = self.remote.write(r.rkey, r.va, &fate.payload[..before], need);
+                        let _ = self.remote.write(r.rkey, r.va, &fate.payload[..before], need, by);
                     }
                     return status::RNR_RETRY_EXC_ERR;
                 };
                 receives.pop_front();
                 out.receives_used += 1;
                 let mut done = ReceiveDone {
+                    request: Some(out.fates.len()),
+                    solicited: r.solicited,
                     wr_id: Some(receive.wr_id),
                     status: status::SUCCESS,
                     op: r.op,
@@ -219,6 +314,7 @@ impl Direction<'_> {
                 };
                 if !key_ok {
                     done.status = status::LOC_ACCESS_ERR;
+                    done.solicited = true;
                     out.receives.push_back(done);
                     return refuse(out, 0, syndrome::ACCESS, None);
                 }
@@ -229,12 +325,14 @@ impl Direction<'_> {
                             .remote
                             .scatter(&receive.pieces, &fate.payload[..packet as usize * mtu]);
                         done.status = code;
+                        done.solicited = true;
                         out.receives.push_back(done);
                         return refuse(out, packet, nak, None);
                     }
                     let _ = self.remote.scatter(&receive.pieces, &fate.payload);
-                    if r.op == Op::SendInv && self.remote.invalidate(r.imm).is_err() {
+                    if r.op == Op::SendInv && self.remote.invalidate(r.imm, by).is_err() {
                         done.status = status::LOC_ACCESS_ERR;
+                        done.solicited = true;
                         out.receives.push_back(done);
                         return refuse(out, psns - 1, syndrome::ACCESS, None);
                     }
@@ -244,7 +342,7 @@ impl Direction<'_> {
         } else if r.op.takes_receive() && key_ok {
             out.receives_used += 1;
             if r.op == Op::SendInv {
-                let _ = self.remote.invalidate(r.imm);
+                let _ = self.remote.invalidate(r.imm, by);
             }
             let data = if r.op.is_send() {
                 fate.payload.clone()
@@ -252,6 +350,8 @@ impl Direction<'_> {
                 Vec::new()
             };
             out.receives.push_back(ReceiveDone {
+                request: Some(out.fates.len()),
+                solicited: r.solicited,
                 wr_id: None,
                 status: status::SUCCESS,
                 op: r.op,
@@ -265,14 +365,14 @@ impl Direction<'_> {
         }
         match r.op {
             Op::Write | Op::WriteImm => {
-                let _ = self.remote.write(r.rkey, r.va, &fate.payload, need);
+                let _ = self.remote.write(r.rkey, r.va, &fate.payload, need, by);
             }
             Op::Read => {
-                fate.result = self.remote.read(r.rkey, r.va, len, need).unwrap_or_default();
+                fate.result = self.remote.read(r.rkey, r.va, len, need, by).unwrap_or_default();
                 let _ = self.local.scatter(&r.pieces, &fate.result);
             }
             Op::CompareSwap | Op::FetchAdd => {
-                if let Ok(was) = self.remote.atomic(r.op, r.rkey, r.va, r.operands) {
+                if let Ok(was) = self.remote.atomic(r.op, r.rkey, r.va, r.operands, by) {
                     fate.result = was.to_le_bytes().to_vec();
                     let _ = self.local.scatter(&r.pieces, &fate.result);
                 }
@@ -291,7 +391,11 @@ impl Direction<'_> {
             }
             let n = (p.len as usize).min(data.len() - at);
             // A piece is judged for what of it the packet needs.
-            if self.remote.check(p.key, p.addr, n, right::LOCAL_WRITE).is_err() {
+            if self
+                .remote
+                .check(p.key, p.addr, n, right::LOCAL_WRITE, ANYBODY)
+                .is_err()
+            {
                 return Landing::Upto(at, status::LOC_PROT_ERR, syndrome::OPERATION);
             }
             at += n;
@@ -329,6 +433,10 @@ fn send_code(op: Op) -> u8 {
         Op::Read => 2,
         Op::CompareSwap => 3,
         Op::FetchAdd => 4,
+        Op::BindMw => 5,
+        Op::LocalInv => 6,
+        // As the kernel's `IB_WC_REG_MR`.
+        Op::RegMr => 10,
     }
 }
 
@@ -381,9 +489,11 @@ impl ReceiveDone {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::Piece;
-    use super::super::memory::Region;
+    use super::super::memory::{Kind, Region};
+    use super::super::{Gate, Named};
     use super::*;
 
     fn region(key: u32, rights: u8, fast: bool) -> Region {
@@ -392,7 +502,6 @@ mod tests {
             base: 0x1000,
             rights,
             fast,
-            valid: true,
             bytes: vec![0; 4096],
         }
     }
@@ -414,6 +523,8 @@ mod tests {
             va: 0x1000,
             rkey: 2,
             operands: (0, 3),
+            named: None,
+            after: None,
         }
     }
 
@@ -428,22 +539,29 @@ mod tests {
             min_rnr_timer: 1,
             max_rd_atomic: 4,
             rights: 14,
+            v6: false,
         };
         let (mut local, mut remote) = (Memory::default(), Memory::default());
         local.add(region(1, right::LOCAL_WRITE, false));
-        local.regions[0].bytes.fill(0x11);
+        bytes(&mut local, 1).fill(0x11);
+        local.allocate(0x100, Kind::Fast);
         remote.add(region(2, 15, false));
         remote.add(region(3, 15, true));
-        let mut d = Direction {
-            from: config,
-            to: config,
-            local: &mut local,
-            remote: &mut remote,
-            shared: false,
-            silence: false,
-        };
-        let out = d.execute(requests, receives);
+        let mut memory = [local, remote];
+        let [out, _] = Round {
+            configs: [config; 2],
+            shared: [false; 2],
+            silence: [false; 2],
+            requests: [requests, &[]],
+            receives: [receives, &[]],
+        }
+        .execute(&mut memory);
+        let [local, remote] = memory;
         (out, local, remote)
+    }
+
+    fn bytes(memory: &mut Memory, key: u32) -> &mut Vec<u8> {
+        memory.store(key).unwrap()
     }
 
     fn receive(len: u32) -> Receive {
@@ -459,16 +577,16 @@ mod tests {
 
     #[test]
     fn good_work_completes_and_moves_bytes() {
-        let (out, local, remote) = run(&[request(Op::Write, 300), request(Op::FetchAdd, 8)], &[]);
+        let (out, mut local, mut remote) = run(&[request(Op::Write, 300), request(Op::FetchAdd, 8)], &[]);
         assert!(out.sends.iter().all(|s| s.status == status::SUCCESS));
-        assert_eq!(remote.regions[0].bytes[8..300], [0x11; 292]);
-        assert_eq!(remote.regions[0].bytes[..8], 0x1111_1111_1111_1114u64.to_le_bytes());
-        assert_eq!(local.regions[0].bytes[..8], [0x11; 8]);
+        assert_eq!(bytes(&mut remote, 2)[8..300], [0x11; 292]);
+        assert_eq!(bytes(&mut remote, 2)[..8], 0x1111_1111_1111_1114u64.to_le_bytes());
+        assert_eq!(bytes(&mut local, 1)[..8], [0x11; 8]);
     }
 
     #[test]
     fn a_send_that_is_too_long_ends_both_ends_in_the_packet_that_does_not_fit() {
-        let (out, _, remote) = run(
+        let (out, _, mut remote) = run(
             &[request(Op::Send, 700), request(Op::Write, 1)],
             &[receive(600), receive(1)],
         );
@@ -483,8 +601,8 @@ mod tests {
                 syndrome: syndrome::INVALID
             })
         );
-        assert_eq!(remote.regions[0].bytes[0x400..0x600], [0x11; 0x200]);
-        assert_eq!(remote.regions[0].bytes[0x600], 0);
+        assert_eq!(bytes(&mut remote, 2)[0x400..0x600], [0x11; 0x200]);
+        assert_eq!(bytes(&mut remote, 2)[0x600], 0);
     }
 
     #[test]
@@ -512,7 +630,7 @@ mod tests {
         );
         inv.imm = 3;
         let (out, _, remote) = run(&[inv], &[receive(8)]);
-        assert_eq!((out.sends[0].status, remote.regions[1].valid), (status::SUCCESS, false));
+        assert_eq!((out.sends[0].status, remote.is_live(3)), (status::SUCCESS, false));
         let mut local = request(Op::Send, 8);
         local.pieces[0].key = 8;
         let (out, ..) = run(&[local], &[receive(8)]);
@@ -520,5 +638,97 @@ mod tests {
         assert_eq!(out.sends[0].status, status::LOC_PROT_ERR);
         let (out, ..) = run(&[request(Op::Send, 8)], &[]);
         assert_eq!(out.sends[0].status, status::RNR_RETRY_EXC_ERR);
+    }
+
+    fn key(op: Op, key: u32) -> Request {
+        Request {
+            rkey: key,
+            pieces: Vec::new(),
+            named: (op == Op::RegMr).then_some(Named {
+                region: 1,
+                base: 0x9000,
+                at: 16,
+                len: 64,
+                rights: 15,
+                one_piece: false,
+            }),
+            ..request(op, 0)
+        }
+    }
+
+    #[test]
+    fn operations_on_keys_are_done_in_their_turn_and_end_the_queue_when_they_are_refused() {
+        let mut from_it = request(Op::Write, 8);
+        from_it.pieces[0] = Piece {
+            addr: 0x9000,
+            len: 8,
+            key: 0x101,
+        };
+        let reg = key(Op::RegMr, 0x101);
+        let inv = key(Op::LocalInv, 0x101);
+        let work = [reg.clone(), from_it.clone(), inv.clone(), inv.clone(), from_it.clone()];
+        let (out, ..) = run(&work, &[]);
+        let statuses: Vec<u8> = out.sends.iter().map(|s| s.status).collect();
+        assert_eq!(statuses, [0, 0, 0, status::MW_BIND_ERR, status::WR_FLUSH_ERR]);
+        assert_eq!(
+            out.fates.iter().map(|f| f.local_failure).collect::<Vec<_>>(),
+            [false, false, false, true, true]
+        );
+        let mut empty = reg.clone();
+        empty.named.as_mut().unwrap().len = 0;
+        assert_eq!(run(&[empty], &[]).0.sends[0].status, status::LOC_QP_OP_ERR);
+        assert_eq!(run(&[from_it], &[]).0.sends[0].status, status::LOC_PROT_ERR);
+        assert_eq!(run(&[reg.clone(), reg], &[]).0.sends[1].status, status::MW_BIND_ERR);
+    }
+
+    #[test]
+    fn what_waits_for_the_other_direction_is_executed_behind_it() {
+        let mut memory = [Memory::default(), Memory::default()];
+        memory[0].add(region(1, 15, false));
+        memory[1].add(region(2, 15, false));
+        memory[1].allocate(0x300, Kind::Fast);
+        let mut reg = key(Op::RegMr, 0x301);
+        reg.named.as_mut().unwrap().region = 2;
+        let mut write = request(Op::Write, 8);
+        (write.va, write.rkey) = (0x9000, 0x301);
+        write.after = Some(Gate {
+            from: 1,
+            request: 0,
+            received: false,
+        });
+        let mut inv = key(Op::LocalInv, 0x301);
+        inv.after = Some(Gate {
+            from: 0,
+            request: 0,
+            received: false,
+        });
+        let config = QpConfig {
+            qpn: 5,
+            mtu: 256,
+            sq_psn: 0,
+            timeout: 5,
+            retry_cnt: 7,
+            rnr_retry: 7,
+            min_rnr_timer: 1,
+            max_rd_atomic: 4,
+            rights: 14,
+            v6: false,
+        };
+        let outcomes = Round {
+            configs: [config; 2],
+            shared: [false; 2],
+            silence: [false; 2],
+            requests: [&[write], &[reg, inv]],
+            receives: [&[], &[]],
+        }
+        .execute(&mut memory);
+        assert!(
+            outcomes
+                .iter()
+                .flat_map(|o| &o.sends)
+                .all(|s| s.status == status::SUCCESS)
+        );
+        assert_eq!(outcomes.map(|o| o.fates.len()), [1, 2]);
+        assert!(!memory[1].is_live(0x301));
     }
 }

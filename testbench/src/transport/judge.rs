@@ -8,7 +8,7 @@ use super::counters::{Counters, Rejected};
 use super::requester::Requester;
 use super::responder::Responder;
 use super::{Checked, Difference, QpConfig, differ, opcode};
-use crate::wire::{Direction, ETHERTYPE_IPV4, Ip, Roce, opcode_info, source_port};
+use crate::wire::{Direction, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Ip, Roce, opcode_info, source_port};
 
 /// Addresses of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Address {
     pub mac: [u8; 6],
     /// IPv4.
     pub ip: [u8; 4],
+    /// IPv6.
+    pub ip6: [u8; 16],
 }
 
 /// One direction of a connection: the requester at one end, the responder at the other.
@@ -33,6 +35,8 @@ pub struct Flow {
 pub struct Connection {
     /// Numbers of its queue pairs.
     pub qpns: [u32; 2],
+    /// Its frames are IPv6 ones.
+    pub v6: bool,
     /// Both directions.
     pub flows: [Flow; 2],
 }
@@ -79,7 +83,8 @@ impl Judge {
             self.by_qpn[end].insert(*qpn, number);
         }
         let flows = [flow(0), flow(1)];
-        self.connections.insert(number, Connection { qpns, flows });
+        let v6 = configs[0].v6;
+        self.connections.insert(number, Connection { qpns, v6, flows });
     }
 
     /// A connection is gone; no frame of it is under way.
@@ -140,7 +145,8 @@ impl Judge {
         let Some(c) = self.connections.get_mut(&number) else {
             return Ok(());
         };
-        header(&roce, &self.addresses[end], &self.addresses[1 - end], c.qpns[end]).map_err(|text| {
+        let [from, to] = [&self.addresses[end], &self.addresses[1 - end]];
+        header(&roce, from, to, c.qpns[end], c.v6).map_err(|text| {
             Difference::new(
                 "frame",
                 format!("end {end}, opcode {:#04x}, PSN {:#x}: {text}", bth.opcode, bth.psn),
@@ -192,22 +198,33 @@ fn is_response(op: u8) -> bool {
 }
 
 /// What every frame must hold.
-fn header(roce: &Roce, from: &Address, to: &Address, own_qpn: u32) -> Result<(), String> {
+fn header(roce: &Roce, from: &Address, to: &Address, own_qpn: u32, v6: bool) -> Result<(), String> {
     let bth = &roce.bth;
     let bad = |what: &str, got: String| Err(format!("{what} is {got}"));
     if (roce.eth.src, roce.eth.dst) != (from.mac, to.mac) || roce.eth.tag.is_some() {
         return bad("Ethernet header", format!("{:?}", roce.eth));
     }
-    let Ip::V4(ip) = &roce.ip else {
-        return bad("network header", format!("{:?}", roce.ip));
+    let network_ok = match &roce.ip {
+        Ip::V4(ip) => {
+            !v6 && ip.src.octets() == from.ip
+                && ip.dst.octets() == to.ip
+                && ip.checksum == ip.right_checksum()
+                && ip.ttl == 64
+                && ip.tos == 0
+        }
+        Ip::V6(ip) => {
+            v6 && ip.src.octets() == from.ip6
+                && ip.dst.octets() == to.ip6
+                && ip.hop_limit == 64
+                && ip.traffic_class == 0
+                && ip.flow_label == 0
+        }
     };
-    if ip.src.octets() != from.ip
-        || ip.dst.octets() != to.ip
-        || ip.checksum != ip.right_checksum()
-        || ip.ttl != 64
-        || ip.tos != 0
-    {
-        return bad("IPv4 header", format!("{ip:?}"));
+    if !network_ok {
+        return bad("network header", format!("{:?}", roce.ip));
+    }
+    if roce.udp.checksum != 0 {
+        return bad("UDP checksum", format!("{:#x}", roce.udp.checksum));
     }
     if roce.udp.src_port != source_port(0, own_qpn, bth.dest_qpn) {
         return bad("UDP source port", format!("{:#x}", roce.udp.src_port));
@@ -235,14 +252,20 @@ fn acceptable(frame: &[u8], flagged: bool, own: &Address) -> Result<Roce, Reject
     }
     let damaged = Rejected::Damaged;
     let roce = Roce::parse(frame).map_err(|_| damaged)?;
-    let Ip::V4(ip) = &roce.ip else { return Err(damaged) };
+    let network_ok = match &roce.ip {
+        Ip::V4(ip) => {
+            roce.eth.ethertype == ETHERTYPE_IPV4
+                && ip.checksum == ip.right_checksum()
+                && ip.ttl != 0
+                && ip.fragment & 0x3fff == 0
+                && ip.dst.octets() == own.ip
+        }
+        // Its destination does not look at the hop limit (RFC 8200).
+        Ip::V6(ip) => roce.eth.ethertype == ETHERTYPE_IPV6 && ip.dst.octets() == own.ip6,
+    };
     let known = opcode_info(roce.bth.opcode);
     let good = roce.eth.dst == own.mac
-        && roce.eth.ethertype == ETHERTYPE_IPV4
-        && ip.checksum == ip.right_checksum()
-        && ip.ttl != 0
-        && ip.fragment & 0x3fff == 0
-        && ip.dst.octets() == own.ip
+        && network_ok
         && roce.bth.version == 0
         && known.is_some_and(|i| i.direction != Direction::Neither)
         && roce.icrc_ok();
@@ -263,6 +286,7 @@ mod tests {
         Address {
             mac: [2, 0, 0, 0, 0, n + 1],
             ip: [10, 0, 0, n + 1],
+            ip6: [n; 16],
         }
     }
 
@@ -335,6 +359,7 @@ mod tests {
             min_rnr_timer: 12,
             max_rd_atomic: 1,
             rights: 14,
+            v6: false,
         }
     }
 
@@ -351,6 +376,8 @@ mod tests {
             va: 0x1000,
             rkey: 0x200,
             operands: (0, 5),
+            named: None,
+            after: None,
         }
     }
 

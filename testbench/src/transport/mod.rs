@@ -101,6 +101,10 @@ pub mod right {
     pub const REMOTE_READ: u8 = 4;
     /// Atomics.
     pub const REMOTE_ATOMIC: u8 = 8;
+    /// Windows may be bound to it.
+    pub const MW_BIND: u8 = 16;
+    /// A window is addressed from 0 on.
+    pub const ZERO_BASED: u8 = 32;
 }
 
 /// Completion statuses, as in `ibv_wc_status`.
@@ -108,8 +112,10 @@ pub mod status {
     #![allow(missing_docs)]
     pub const SUCCESS: u8 = 0;
     pub const LOC_LEN_ERR: u8 = 1;
+    pub const LOC_QP_OP_ERR: u8 = 2;
     pub const LOC_PROT_ERR: u8 = 4;
     pub const WR_FLUSH_ERR: u8 = 5;
+    pub const MW_BIND_ERR: u8 = 6;
     pub const LOC_ACCESS_ERR: u8 = 8;
     pub const REM_INV_REQ_ERR: u8 = 9;
     pub const REM_ACCESS_ERR: u8 = 10;
@@ -145,10 +151,16 @@ pub enum Op {
     CompareSwap,
     /// Atomic fetch and add.
     FetchAdd,
+    /// REG_MR: memory is put under a key (as `IB_WR_REG_MR`, which the user's interface does not have).
+    RegMr,
+    /// LOCAL_INV: a key names nothing any more.
+    LocalInv,
+    /// BIND_MW: a window of type 2 is bound.
+    BindMw,
 }
 
 impl Op {
-    /// All of them.
+    /// All that make packets.
     pub const ALL: [Self; 8] = [
         Self::Send,
         Self::SendImm,
@@ -159,6 +171,14 @@ impl Op {
         Self::CompareSwap,
         Self::FetchAdd,
     ];
+
+    /// All that concern keys of this end.
+    pub const KEYS: [Self; 3] = [Self::RegMr, Self::LocalInv, Self::BindMw];
+
+    /// An operation on a key of this end, of which the peer sees nothing.
+    pub fn is_key(self) -> bool {
+        matches!(self, Self::RegMr | Self::LocalInv | Self::BindMw)
+    }
 
     /// SEND in any form.
     pub fn is_send(self) -> bool {
@@ -202,6 +222,34 @@ pub struct Piece {
     pub key: u32,
 }
 
+/// What REG_MR and BIND_MW put under a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// Key of the region whose memory it is.
+    pub region: u32,
+    /// REG_MR: the address of the first byte from now on; BIND_MW: its address in the region.
+    pub base: u64,
+    /// REG_MR: place of the first byte in the region's memory.
+    pub at: usize,
+    /// Bytes.
+    pub len: u64,
+    /// What the key may be used for.
+    pub rights: u8,
+    /// REG_MR: by the address of a piece of memory, not by a list of pages.
+    pub one_piece: bool,
+}
+
+/// What must have been seen before a request is posted: as a program waits for one completion before it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gate {
+    /// The direction of the request that is waited for.
+    pub from: usize,
+    /// Its place among the requests of that direction in this round.
+    pub request: usize,
+    /// For its receive completion at the other end; else for its send completion.
+    pub received: bool,
+}
+
 /// A send work request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
@@ -223,10 +271,14 @@ pub struct Request {
     pub imm: u32,
     /// Address at the peer.
     pub va: u64,
-    /// Key there.
+    /// Key there; of an operation on a key, that key.
     pub rkey: u32,
     /// Compare operand, and what is swapped in or added.
     pub operands: (u64, u64),
+    /// REG_MR and BIND_MW: what the key shall name.
+    pub named: Option<Named>,
+    /// It is posted when this has been seen.
+    pub after: Option<Gate>,
 }
 
 impl Request {
@@ -274,6 +326,8 @@ pub struct QpConfig {
     pub max_rd_atomic: u8,
     /// What its peer may do.
     pub rights: u8,
+    /// The addresses of both ends are IPv6 ones.
+    pub v6: bool,
 }
 
 /// PSNs are counted up without end from here on, so that they compare as numbers.

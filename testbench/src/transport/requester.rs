@@ -47,6 +47,8 @@ pub struct Message {
     pub messages_before: u64,
     /// Receives that messages before it use.
     pub receives_before: u64,
+    /// An operation on a key with a fence stands before it: all before that have completed when its first packet comes.
+    pub after_all: bool,
 }
 
 impl Message {
@@ -58,7 +60,9 @@ impl Message {
 
 /// PSNs that a request takes.
 pub fn psns_of(op: Op, len: usize, mtu: usize) -> u64 {
-    if op.is_atomic() {
+    if op.is_key() {
+        0
+    } else if op.is_atomic() {
         1
     } else {
         len.div_ceil(mtu).max(1) as u64
@@ -129,6 +133,9 @@ pub struct Requester {
     without_progress: u32,
     /// How often each PSN was sent since nobody judges.
     tallied: BTreeMap<u32, u32>,
+    /// An operation on a key was posted behind the last message: with a fence; and one that fails.
+    fenced_key: bool,
+    failing_key: bool,
 }
 
 impl Requester {
@@ -157,7 +164,15 @@ impl Requester {
             most_tries: 0,
             without_progress: 0,
             tallied: BTreeMap::new(),
+            fenced_key: false,
+            failing_key: false,
         }
+    }
+
+    /// An operation on a key is about to be posted; `fails`: nothing behind it is ever sent.
+    pub fn post_key(&mut self, fence: bool, fails: bool) {
+        self.fenced_key |= fence;
+        self.failing_key |= fails;
     }
 
     /// A request is about to be posted.
@@ -179,7 +194,8 @@ impl Requester {
             payload,
             result,
             refusal,
-            local_failure,
+            local_failure: local_failure || self.failing_key,
+            after_all: std::mem::take(&mut self.fenced_key),
             messages_before: self.messages_posted,
             receives_before: self.receives_posted,
             request,
@@ -336,6 +352,15 @@ impl Requester {
             let open = open.count();
             if m.request.op.has_response() && open >= usize::from(self.config.max_rd_atomic) {
                 return what("max_rd_atomic", format!("{open} READs and atomics are outstanding"));
+            }
+            if m.after_all && m.first > self.una {
+                return what(
+                    "fence",
+                    format!(
+                        "a fenced operation on a key stands before it, and only {:#x} is acknowledged",
+                        psn_wire(self.una)
+                    ),
+                );
             }
             if m.request.fence && open > 0 {
                 return what("fence", format!("{open} READs and atomics before it have no answer"));
@@ -504,6 +529,7 @@ impl Requester {
     pub fn forget(&mut self) -> u64 {
         let from = self.messages.first().map_or(self.top, |m| m.first);
         self.messages.clear();
+        self.fenced_key = false;
         self.tokens = 0;
         self.tries = 0;
         self.without_progress = 0;

@@ -621,7 +621,7 @@ pub fn allowed(rights: u8, op: Op) -> bool {
         Op::Write | Op::WriteImm => rights & right::REMOTE_WRITE != 0,
         Op::Read => rights & right::REMOTE_READ != 0,
         Op::CompareSwap | Op::FetchAdd => rights & right::REMOTE_ATOMIC != 0,
-        Op::Send | Op::SendImm | Op::SendInv => true,
+        Op::Send | Op::SendImm | Op::SendInv | Op::RegMr | Op::LocalInv | Op::BindMw => true,
     }
 }
 

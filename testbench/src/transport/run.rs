@@ -2,7 +2,9 @@
 //! Carries an episode out: two RTL NICs with their drivers, random hosts and a random wire, many connections, rounds of work. After
 //! each round, when everything is quiet, memories, completions, events, states and counters must be those of the model.
 
+mod arming;
 mod compare;
+mod keys;
 mod objects;
 mod work;
 
@@ -11,10 +13,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use openrnic_driver::spec::{Access, CounterId, MrKind, Mtu, QpState, WqeOpcode};
+use openrnic_driver::spec::{Access, CounterId, MrKind, Mtu, QpState};
 use openrnic_driver::{
-    AddressVector, CompletionQueue, Counters as DeviceCounters, Iova, LKey, MemoryRegion, MrInit, OpenParams, Pages,
-    Psn, QpAttr, QpCap, QueuePair, RKey, RecvWr, SendWr, Sge, SharedReceiveQueue, SrqInit, WorkCompletion, attr,
+    AddressVector, CompletionQueue, Counters as DeviceCounters, Gid, Iova, LKey, MemoryRegion, MrInit, OpenParams,
+    Pages, Psn, QpAttr, QpCap, QueuePair, RKey, RecvWr, SendWr, Sge, SharedReceiveQueue, SrqInit, WorkCompletion, attr,
 };
 use openrnic_sim::NicBus;
 use openrnic_sim::pcie::{HostParams, Split};
@@ -22,12 +24,12 @@ use openrnic_sim::rng::Stream;
 use openrnic_sim::wire::{Action, Direction as Way, FaultRates, Rule, WireParams, frame};
 use serde::{Deserialize, Serialize};
 
-use super::completions::{Direction, Outcome, ReceiveDone, Seen, SendDone};
+use super::completions::{Outcome, ReceiveDone, Round, Seen, SendDone};
 use super::counters::{Counters, UNKNOWN};
 use super::judge::{Address, Judge};
 use super::memory::{Memory, Region};
-use super::stimulus::{self, Area, FAST, Fault, Ground, LONGEST, Places, Plan, SPAN};
-use super::{Difference, Op, Piece, QpConfig, Receive, Request, event, right, status};
+use super::stimulus::{self, Area, Fault, Ground, Key, LONGEST, Places, Plan, SPAN, Sort};
+use super::{Difference, Gate, Op, Piece, QpConfig, Receive, Request, event, right, status};
 use crate::e2e::{Pair, PairParams};
 
 type Qp = QueuePair<NicBus>;
@@ -50,8 +52,16 @@ pub struct Setup {
     pub bad_wire: bool,
     /// Work has faults.
     pub faults: bool,
+    /// Half of the connections have one, and only such as concern keys.
+    pub key_faults: bool,
     /// Hosts are slow and restless.
     pub rough_hosts: bool,
+    /// Keys come and go by work requests.
+    pub keys: bool,
+    /// Some connections are over IPv6.
+    pub v6: bool,
+    /// Completion queues are armed.
+    pub armed: bool,
     /// Switches that take features out of the RTL.
     pub cuts: Vec<String>,
 }
@@ -67,7 +77,11 @@ impl Setup {
             most: usize::MAX,
             bad_wire: true,
             faults: true,
+            key_faults: false,
             rough_hosts: true,
+            keys: true,
+            v6: true,
+            armed: true,
             cuts: Vec::new(),
         }
     }
@@ -102,7 +116,7 @@ impl Report {
 }
 
 /// What a run of some length must have seen, else its stimulus is too narrow, or nothing was lost.
-pub const MUST: [&str; 43] = [
+pub const MUST: [&str; 66] = [
     "operation Send",
     "operation SendImm",
     "operation SendInv",
@@ -111,6 +125,21 @@ pub const MUST: [&str; 43] = [
     "operation Read",
     "operation CompareSwap",
     "operation FetchAdd",
+    "RegMr completed with status 0",
+    "LocalInv completed with status 0",
+    "BindMw completed with status 0",
+    "RegMr completed with status 6",
+    "LocalInv completed with status 6",
+    "BindMw completed with status 6",
+    "requests that wait for the other end",
+    "registrations invalidated by the peer",
+    "windows invalidated by the peer",
+    "READs through registrations",
+    "WRITEs through registrations",
+    "atomics through registrations",
+    "READs through windows",
+    "WRITEs through windows",
+    "atomics through windows",
     "fault BadKey",
     "fault Range",
     "fault RegionRight",
@@ -122,6 +151,9 @@ pub const MUST: [&str; 43] = [
     "fault BadLocal",
     "fault NotReady",
     "fault Silence",
+    "fault StaleKey",
+    "fault OthersWindow",
+    "fault KeyOperation",
     "wire: frames lost",
     "wire: frames doubled",
     "wire: frames held back",
@@ -145,6 +177,11 @@ pub const MUST: [&str; 43] = [
     "messages without bytes",
     "messages inline",
     "messages fenced",
+    "connections over IPv6",
+    "connections over IPv4",
+    "queue events: any",
+    "queue events: solicited",
+    "completions that raise no event",
     "rounds judged strictly",
 ];
 
@@ -155,13 +192,19 @@ struct Slot {
     qps: [Qp; 2],
     configs: [QpConfig; 2],
     places: [Places; 2],
-    fast: [Option<Mr>; 2],
     regions: [[Mr; 2]; 2],
+    /// Memory behind keys that come and go, what the driver has of these keys, and what the model knows of them: one of each.
+    backing: [Vec<keys::Backing>; 2],
+    handles: [Vec<keys::Handle>; 2],
+    keys: [Vec<Key>; 2],
     shared: [bool; 2],
     plan: Plan,
     outcomes: [Outcome; 2],
     to_send: [VecDeque<Request>; 2],
     late: [VecDeque<(u64, Receive)>; 2],
+    /// Of each direction: requests before this one have completed at the requester; have used their receives.
+    sent: [usize; 2],
+    received: [usize; 2],
     receives_used: [u64; 2],
     /// It gave up for want of luck: nothing is compared.
     void: bool,
@@ -183,14 +226,19 @@ pub struct Episode {
     pair: Pair,
     judge: Rc<RefCell<Judge>>,
     silent: Rc<RefCell<BTreeSet<(usize, u32)>>>,
+    v6_gids: [Gid; 2],
     memory: [Memory; 2],
     slots: Vec<Slot>,
     shared: [Option<Shared>; 2],
+    /// The queues of each end, that of sends first.
+    watches: [[arming::Watch; 2]; 2],
     report: Report,
     baseline: [DeviceCounters; 2],
     rng: Stream,
 }
 
+/// Where the IPv6 address stands in the table of GIDs; the IPv4 one is entry 0.
+const V6_GID: u32 = 1;
 const BUDGET: u64 = 6_000_000;
 const MTUS: [Mtu; 5] = [Mtu::Mtu256, Mtu::Mtu512, Mtu::Mtu1024, Mtu::Mtu2048, Mtu::Mtu4096];
 
@@ -248,7 +296,12 @@ impl Episode {
         let address = |n: usize| Address {
             mac: pair.ends[n].mac,
             ip: [10, 0, 0, n as u8 + 1],
+            ip6: std::net::Ipv6Addr::new(0xfd77, 0, 0x1234, 0, 0xabcd, 0, 0, n as u16 + 1).octets(),
         };
+        for n in 0..2 {
+            let gid = Gid(address(n).ip6);
+            pair.ends[n].device.set_gid(V6_GID, gid).map_err(bench)?;
+        }
         let judge = Rc::new(RefCell::new(Judge::new([address(0), address(1)])));
         let silent: Rc<RefCell<BTreeSet<(usize, u32)>>> = Rc::default();
         {
@@ -294,11 +347,13 @@ impl Episode {
         ];
         let mut episode = Self {
             setup: setup.clone(),
+            v6_gids: [0, 1].map(|n| Gid(address(n).ip6)),
             judge,
             silent,
             memory: [Memory::default(), Memory::default()],
             slots: Vec::new(),
             shared: [None, None],
+            watches: Default::default(),
             report: Report::default(),
             baseline,
             rng,
@@ -377,6 +432,7 @@ impl Episode {
     /// The first difference.
     pub fn round(&mut self, round: u64) -> Outcomes<()> {
         self.prepare(round)?;
+        self.arm(round)?;
         self.post()?;
         self.wait()?;
         self.quiet()?;
@@ -392,18 +448,21 @@ impl Episode {
         let mut out = Vec::new();
         for slot in &self.slots {
             out.push(format!(
-                "connection {}: QPs {:#x} {:#x}, MTU {}, shared {:?}, fault {:?}",
+                "connection {}: QPs {:#x} {:#x}, MTU {}, IPv6 {}, shared {:?}, fault {:?}",
                 slot.number,
                 slot.configs[0].qpn,
                 slot.configs[1].qpn,
                 slot.configs[0].mtu,
+                slot.configs[0].v6,
                 slot.shared,
                 slot.plan.fault
             ));
             for (from, work) in slot.plan.work.iter().enumerate() {
                 for r in &work.requests {
+                    let named = r.named.map_or(String::new(), |n| format!(", {n:x?}"));
+                    let after = r.after.map_or(String::new(), |g| format!(", after {g:?}"));
                     out.push(format!(
-                        "  from end {from}: {:?} of {} bytes, va {:#x}, rkey {:#x}, imm {:#x}{}{}{}, wr_id {:#x}",
+                        "  from end {from}: {:?} of {} bytes, va {:#x}, rkey {:#x}, imm {:#x}{}{}{}{named}{after}, wr_id {:#x}",
                         r.op,
                         r.len(),
                         r.va,
@@ -450,22 +509,10 @@ impl Episode {
 
     fn prepare(&mut self, round: u64) -> Outcomes<()> {
         for at in 0..self.slots.len() {
-            for end in 0..2 {
-                let slot = &self.slots[at];
-                if slot.fast[end].is_none() {
-                    let mut rng = Stream::new(
-                        self.setup.seed ^ round << 32,
-                        "transport fast",
-                        slot.number * 2 + end as u64,
-                    );
-                    if rng.chance(0.3) {
-                        let rights = right::LOCAL_WRITE | right::REMOTE_WRITE;
-                        let (mr, area) = self.region(&mut rng, end, FAST, rights, true)?;
-                        self.slots[at].fast[end] = Some(mr);
-                        self.slots[at].places[end].fast = Some(area);
-                    }
-                }
+            if self.setup.keys {
+                self.make_keys(at, round)?;
             }
+            let others_window = [0, 1].map(|end| self.others_window(at, end));
             let slot = &mut self.slots[at];
             let mut rng = Stream::new(self.setup.seed ^ round << 32, "transport plan", slot.number);
             slot.plan = stimulus::plan(
@@ -477,33 +524,43 @@ impl Episode {
                     memory: &self.memory,
                     most: self.setup.most,
                     faults: self.setup.faults,
+                    key_faults: self.setup.key_faults,
+                    keys: &slot.keys,
+                    others_window,
                 },
             );
+            let work = &slot.plan.work;
+            let silent = |from: usize| slot.plan.fault == Some((Fault::Silence, from));
+            slot.outcomes = Round {
+                configs: slot.configs,
+                shared: slot.shared,
+                silence: [silent(0), silent(1)],
+                requests: work.each_ref().map(|w| w.requests.as_slice()),
+                receives: work.each_ref().map(|w| w.receives.as_slice()),
+            }
+            .execute(&mut self.memory);
+            slot.keys.clone_from(&slot.plan.keys);
+            (slot.sent, slot.received) = ([0; 2], [0; 2]);
             for from in 0..2 {
-                let to = 1 - from;
-                let [first, second] = &mut self.memory;
-                let (local, remote) = if from == 0 { (first, second) } else { (second, first) };
-                let silence = slot.plan.fault == Some((Fault::Silence, from));
                 let work = &slot.plan.work[from];
-                let outcome = Direction {
-                    from: slot.configs[from],
-                    to: slot.configs[to],
-                    local,
-                    remote,
-                    shared: slot.shared[to],
-                    silence,
+                if slot.outcomes[from].fates.len() != work.requests.len() {
+                    return Err(bench(format!("connection {}: work that waits for ever", slot.number)));
                 }
-                .execute(&work.requests, &work.receives);
-                slot.outcomes[from] = outcome;
                 slot.to_send[from] = work.requests.iter().cloned().collect();
-                if silence {
-                    self.silent.borrow_mut().insert((from, slot.configs[to].qpn));
+                if slot.plan.fault == Some((Fault::Silence, from)) {
+                    self.silent.borrow_mut().insert((from, slot.configs[1 - from].qpn));
                 }
                 for r in &work.requests {
                     self.report.add(&format!("operation {:?}", r.op), 1);
-                    self.report.add("messages without bytes", u64::from(r.is_empty()));
+                    self.report
+                        .add("messages without bytes", u64::from(r.is_empty() && !r.op.is_key()));
                     self.report.add("messages inline", u64::from(r.inline.is_some()));
                     self.report.add("messages fenced", u64::from(r.fence));
+                    self.report
+                        .add("requests that wait for the other end", u64::from(r.after.is_some()));
+                    if let Some(used) = key_use(&slot.plan, 1 - from, r) {
+                        self.report.add(used, 1);
+                    }
                 }
             }
             if let Some((fault, _)) = slot.plan.fault {
@@ -511,5 +568,25 @@ impl Episode {
             }
         }
         Ok(())
+    }
+}
+
+/// How a request concerns a key of the other end that comes and goes.
+fn key_use(plan: &Plan, to: usize, r: &Request) -> Option<&'static str> {
+    let sort = |key: u32| plan.keys[to].iter().find(|k| k.key >> 8 == key >> 8).map(|k| k.sort);
+    match r.op {
+        Op::SendInv => match sort(r.imm)? {
+            Sort::Window => Some("windows invalidated by the peer"),
+            _ => Some("registrations invalidated by the peer"),
+        },
+        op if op.is_send() || op.is_key() || r.is_empty() => None,
+        op => match (sort(r.rkey)?, op) {
+            (Sort::Window, Op::Read) => Some("READs through windows"),
+            (Sort::Window, op) if op.is_atomic() => Some("atomics through windows"),
+            (Sort::Window, _) => Some("WRITEs through windows"),
+            (_, Op::Read) => Some("READs through registrations"),
+            (_, op) if op.is_atomic() => Some("atomics through registrations"),
+            _ => Some("WRITEs through registrations"),
+        },
     }
 }

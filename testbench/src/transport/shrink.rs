@@ -70,6 +70,9 @@ fn candidates(s: &Setup) -> Vec<Setup> {
     with(&|c| c.bad_wire = false);
     with(&|c| c.rough_hosts = false);
     with(&|c| c.faults = false);
+    with(&|c| c.keys = false);
+    with(&|c| c.v6 = false);
+    with(&|c| c.armed = false);
     for most in [1, 2, 4, 8] {
         with(&|c| c.most = c.most.min(most));
     }

@@ -126,8 +126,7 @@ impl Episode {
         for at in 0..self.slots.len() {
             let slot = &self.slots[at];
             for end in 0..2 {
-                let regions: Vec<&Mr> = slot.regions[end].iter().chain(&slot.fast[end]).collect();
-                for mr in regions {
+                for mr in slot.compared(end) {
                     same_memory(
                         &mut self.memory[end],
                         mr,
@@ -236,16 +235,8 @@ impl Episode {
                     }
                 }
             }
-            // A key that is gone goes.
-            for end in 0..2 {
-                let fast = self.slots[at].places[end].fast;
-                let gone = fast.is_some_and(|a| self.memory[end].find(a.key).is_none());
-                if gone || self.slots[at].void {
-                    self.slots[at].places[end].fast = None;
-                    if let Some(mr) = self.slots[at].fast[end].take() {
-                        self.forget_region(end, &mr)?;
-                    }
-                }
+            if failed || self.slots[at].plan.renew {
+                self.free_keys(at)?;
             }
             let slot = &mut self.slots[at];
             if failed || slot.plan.renew {
@@ -272,28 +263,29 @@ impl Episode {
 
 fn same_memory(memory: &mut Memory, mr: &Mr, void: bool, end: usize, whose: &str) -> Outcomes<()> {
     let key = mr.rkey().0;
-    let Some(region) = memory.regions.iter_mut().find(|r| r.key == key) else {
+    let Some(bytes) = memory.store(key) else {
         return Err(Difference::new("bench", format!("no region {key:#x}")));
     };
-    let got = mr.read(0, region.bytes.len()).map_err(bench)?;
+    let got = mr.read(0, bytes.len()).map_err(bench)?;
     if void {
-        region.bytes = got;
+        *bytes = got;
         return Ok(());
     }
-    if got == region.bytes {
+    if got == *bytes {
         return Ok(());
     }
-    let wrong: Vec<usize> = (0..got.len()).filter(|i| got[*i] != region.bytes[*i]).collect();
+    let base = mr.iova().0;
+    let wrong: Vec<usize> = (0..got.len()).filter(|i| got[*i] != bytes[*i]).collect();
     let (first, last) = (wrong[0], wrong[wrong.len() - 1]);
     Err(Difference::new(
         "memory",
         format!(
             "end {end}, {whose}, region {key:#x}: {} bytes differ, from {:#x} to {:#x}; the first is {:#04x}, not {:#04x}",
             wrong.len(),
-            region.base + first as u64,
-            region.base + last as u64,
+            base + first as u64,
+            base + last as u64,
             got[first],
-            region.bytes[first]
+            bytes[first]
         ),
     ))
 }

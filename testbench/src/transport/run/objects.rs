@@ -4,17 +4,18 @@
 use super::*;
 
 impl Episode {
-    /// A region, in the device and in the model.
+    /// A region, in the device and in the model; `pages`: of pages that lie anywhere, beginning at this place in the first one.
     pub(super) fn region(
         &mut self,
         rng: &mut Stream,
         end: usize,
         len: usize,
         rights: u8,
-        fast: bool,
+        pages: Option<usize>,
+        kind: MrKind,
     ) -> Outcomes<(Mr, Area)> {
-        let pages = (!fast && rng.chance(0.3)).then(|| Pages {
-            offset: rng.below(512) as usize * 8,
+        let pages = pages.map(|offset| Pages {
+            offset,
             scatter: rng.bits(),
             ..Pages::default()
         });
@@ -27,7 +28,7 @@ impl Episode {
             iova,
             pages,
             key: rng.bits() as u8,
-            kind: if fast { MrKind::FastReg } else { MrKind::Region },
+            kind,
             ..MrInit::new(len, Access(u32::from(rights)))
         };
         let mr = self.pair.ends[end].pd.register(&init).map_err(bench)?;
@@ -42,23 +43,21 @@ impl Episode {
             key: area.key,
             base: area.base,
             rights,
-            fast,
-            valid: true,
+            fast: kind == MrKind::FastReg,
             bytes,
         });
         Ok((mr, area))
     }
 
-    pub(super) fn forget_region(&mut self, end: usize, mr: &Mr) -> Outcomes<()> {
-        let key = mr.rkey().0;
-        self.memory[end].regions.retain(|r| r.key != key);
-        mr.deregister().map_err(bench)?;
-        Ok(())
+    /// A region that stays, in one piece or of pages.
+    pub(super) fn lasting(&mut self, rng: &mut Stream, end: usize, len: usize, rights: u8) -> Outcomes<(Mr, Area)> {
+        let pages = rng.chance(0.3).then(|| rng.below(512) as usize * 8);
+        self.region(rng, end, len, rights, pages, MrKind::Region)
     }
 
     pub(super) fn make_shared(&mut self, end: usize) -> Outcomes<Shared> {
         let mut rng = Stream::new(self.setup.seed, "transport shared", end as u64);
-        let (region, area) = self.region(&mut rng, end, 63 * LONGEST, right::LOCAL_WRITE, false)?;
+        let (region, area) = self.lasting(&mut rng, end, 63 * LONGEST, right::LOCAL_WRITE)?;
         let srq = self.pair.ends[end]
             .pd
             .create_srq(&SrqInit {
@@ -83,18 +82,18 @@ impl Episode {
         let mut regions = Vec::new();
         let mut places = Vec::new();
         for end in 0..2 {
-            let (own, own_area) = self.region(&mut rng, end, SPAN, right::LOCAL_WRITE, false)?;
-            let (window, window_area) = self.region(&mut rng, end, SPAN, both, false)?;
+            let (own, own_area) = self.lasting(&mut rng, end, SPAN, right::LOCAL_WRITE)?;
+            let (window, window_area) = self.lasting(&mut rng, end, SPAN, both)?;
             regions.push([own, window]);
             places.push(Places {
                 own: own_area,
                 window: window_area,
-                fast: None,
             });
         }
         // Few of them: a queue is no longer than what waits in it.
         let shared = [0, 1].map(|end: usize| self.shared[end].is_some() && number < 4 && rng.chance(0.7));
         let (qps, configs) = self.connect(number, 0, shared)?;
+        let backing = [self.make_backing(number, 0)?, self.make_backing(number, 1)?];
         let (Ok(regions), Ok(places)) = (<[[Mr; 2]; 2]>::try_from(regions), <[Places; 2]>::try_from(places)) else {
             return Err(Difference::new("bench", "two ends have two regions each"));
         };
@@ -104,13 +103,17 @@ impl Episode {
             qps,
             configs,
             places,
-            fast: [None, None],
             regions,
+            backing,
+            handles: Default::default(),
+            keys: Default::default(),
             shared,
             plan: Plan::default(),
             outcomes: Default::default(),
             to_send: Default::default(),
             late: Default::default(),
+            sent: [0; 2],
+            received: [0; 2],
             receives_used: [0, 0],
             void: false,
         })
@@ -123,6 +126,7 @@ impl Episode {
         let max = [1, 2, 4, 8][rng.below(4) as usize];
         // Patient where many wait.
         let timeout = if self.setup.connections.len() > 12 { 6 } else { 5 };
+        let v6 = rng.chance(0.35) && self.setup.v6;
         let mut configs = [0, 1].map(|_| {
             let all = right::REMOTE_WRITE | right::REMOTE_READ | right::REMOTE_ATOMIC;
             QpConfig {
@@ -143,6 +147,7 @@ impl Episode {
                 } else {
                     all
                 },
+                v6,
             }
         });
         if shared[0] || shared[1] {
@@ -155,6 +160,8 @@ impl Episode {
         for end in 0..2 {
             let e = &self.pair.ends[end];
             let mut init = e.qp_init();
+            // The right to post REG_MR.
+            init.fast_reg = self.setup.keys;
             init.cap = QpCap {
                 max_send_wr: 32,
                 max_recv_wr: 32,
@@ -181,7 +188,8 @@ impl Episode {
             let rtr = QpAttr {
                 qp_state: QpState::Rtr,
                 av: AddressVector {
-                    dgid: other.gid,
+                    dgid: if v6 { self.v6_gids[1 - end] } else { other.gid },
+                    sgid_index: if v6 { V6_GID as u8 } else { 0 },
                     dmac: Some(other.mac),
                     ..AddressVector::default()
                 },
@@ -206,7 +214,12 @@ impl Episode {
             }
         }
         self.judge.borrow_mut().connect(number as usize, configs, shared);
-        self.report.add("connections", 1);
+        let version = if v6 {
+            "connections over IPv6"
+        } else {
+            "connections over IPv4"
+        };
+        self.report.add(version, 1);
         Ok((qps, configs))
     }
 }

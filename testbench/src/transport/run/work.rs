@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The work of a round: posted, completed, until everything is quiet.
 
+use openrnic_driver::spec::WqeOpcode;
+
+use super::arming::Weight;
 use super::*;
 
 impl Episode {
@@ -42,25 +45,45 @@ impl Episode {
             }
         }
         self.run(1500)?;
+        let start = self.cycle();
         loop {
-            let waiting: Vec<(usize, usize)> = (0..self.slots.len())
-                .flat_map(|at| [(at, 0), (at, 1)])
-                .filter(|(at, from)| !self.slots[*at].to_send[*from].is_empty())
-                .collect();
+            let all = || (0..self.slots.len()).flat_map(|at| [(at, 0), (at, 1)]);
+            let next = |(at, from): &(usize, usize)| self.slots[*at].to_send[*from].front();
+            let passes = |(at, r): (usize, &Request)| r.after.is_none_or(|g| self.slots[at].passes(&g));
+            let waiting: Vec<(usize, usize)> = all().filter(|w| next(w).is_some_and(|r| passes((w.0, r)))).collect();
             if waiting.is_empty() {
-                return Ok(());
+                if all().all(|w| next(&w).is_none()) {
+                    return Ok(());
+                }
+                // All that is left waits for a completion.
+                if self.cycle() - start > BUDGET {
+                    return Err(self.stuck());
+                }
+                self.run(100)?;
+                self.poll(false)?;
+                self.post_late()?;
+                continue;
             }
             let (at, from) = waiting[self.rng.below(waiting.len() as u64) as usize];
             let chunk = 1 + self.rng.below(5) as usize;
             let slot = &mut self.slots[at];
             let left = slot.to_send[from].len();
             let done = slot.plan.work[from].requests.len() - left;
-            let requests: Vec<Request> = slot.to_send[from].drain(..chunk.min(left)).collect();
+            let free = slot.to_send[from]
+                .iter()
+                .take(chunk)
+                .take_while(|r| r.after.is_none_or(|g| slot.passes(&g)))
+                .count();
+            let requests: Vec<Request> = slot.to_send[from].drain(..free).collect();
             let fates = &slot.outcomes[from].fates[done..];
             {
                 let mut judge = self.judge.borrow_mut();
                 if let Some(c) = judge.connections.get_mut(&(slot.number as usize)) {
                     for (r, f) in requests.iter().zip(fates) {
+                        if r.op.is_key() {
+                            c.flows[from].requester.post_key(r.fence, f.local_failure);
+                            continue;
+                        }
                         c.flows[from].requester.post(
                             r.clone(),
                             f.payload.clone(),
@@ -71,14 +94,21 @@ impl Episode {
                     }
                 }
             }
-            let list: Vec<SendWr> = requests.iter().map(send_wr).collect();
+            let list = requests.iter().map(|r| {
+                if r.op.is_key() {
+                    slot.key_wr(from, r)
+                } else {
+                    Ok(send_wr(r))
+                }
+            });
+            let list: Vec<SendWr> = list.collect::<Outcomes<_>>()?;
             slot.qps[from].post_send(&list).map_err(bench)?;
             let pause = self.rng.chance(0.3);
             if pause {
                 let cycles = 1 + self.rng.below(300);
                 self.run(cycles)?;
             }
-            self.poll()?;
+            self.poll(false)?;
             self.post_late()?;
         }
     }
@@ -160,51 +190,36 @@ impl Episode {
     pub(super) fn wait(&mut self) -> Outcomes<()> {
         let start = self.cycle();
         loop {
-            self.poll()?;
+            self.poll(false)?;
             self.post_late()?;
-            let open = |s: &&Slot| {
-                !s.void && s.outcomes.iter().any(|o| !o.sends.is_empty() || !o.receives.is_empty())
-                    || s.late.iter().any(|l| !l.is_empty())
-            };
-            if !self.slots.iter().any(|s| open(&s)) {
+            if !self.slots.iter().any(|s| s.open()) {
                 return Ok(());
             }
             if self.cycle() - start > BUDGET {
-                let stuck: Vec<String> = self
-                    .slots
-                    .iter()
-                    .filter(open)
-                    .map(|s| {
-                        format!(
-                            "connection {} (QPs {:#x}, {:#x}): {:?}, {:?}",
-                            s.number,
-                            s.configs[0].qpn,
-                            s.configs[1].qpn,
-                            s.outcomes.each_ref().map(|o| o.sends.front().cloned()),
-                            s.outcomes.each_ref().map(|o| o.receives.front().cloned().map(|mut r| {
-                                r.data.clear();
-                                r
-                            })),
-                        )
-                    })
-                    .collect();
-                return Err(Difference::new("completion missing", stuck.join("; ")));
+                return Err(self.stuck());
             }
             self.run(200)?;
         }
     }
 
-    pub(super) fn poll(&mut self) -> Outcomes<()> {
-        for end in 0..2 {
-            let (send_cq, recv_cq) = (self.pair.ends[end].send_cq.clone(), self.pair.ends[end].recv_cq.clone());
-            for wc in all(&send_cq)? {
-                self.send_completion(end, &wc)?;
-            }
-            for wc in all(&recv_cq)? {
-                self.receive_completion(end, &wc)?;
-            }
-        }
-        self.judged()
+    /// What has not come.
+    fn stuck(&self) -> Difference {
+        let stuck = self.slots.iter().filter(|s| s.open()).map(|s| {
+            format!(
+                "connection {} (QPs {:#x}, {:#x}): {:?}, {:?}, {} and {} requests wait for others",
+                s.number,
+                s.configs[0].qpn,
+                s.configs[1].qpn,
+                s.outcomes.each_ref().map(|o| o.sends.front().cloned()),
+                s.outcomes.each_ref().map(|o| o.receives.front().cloned().map(|mut r| {
+                    r.data.clear();
+                    r
+                })),
+                s.to_send[0].len(),
+                s.to_send[1].len(),
+            )
+        });
+        Difference::new("completion missing", stuck.collect::<Vec<_>>().join("; "))
     }
 
     pub(super) fn slot_of(&mut self, end: usize, wc: &WorkCompletion) -> Outcomes<usize> {
@@ -212,13 +227,13 @@ impl Episode {
         at.ok_or_else(|| Difference::new("completion", format!("end {end}: {wc:?}: nobody has this QP")))
     }
 
-    pub(super) fn send_completion(&mut self, end: usize, wc: &WorkCompletion) -> Outcomes<()> {
+    pub(super) fn send_completion(&mut self, end: usize, wc: &WorkCompletion) -> Outcomes<Weight> {
         let at = self.slot_of(end, wc)?;
         self.report.add("completions", 1);
         let seen = seen(wc);
         let slot = &mut self.slots[at];
         if slot.void {
-            return Ok(());
+            return Ok(Weight::Perhaps);
         }
         let due: Option<SendDone> = slot.outcomes[end].sends.front().cloned();
         if seen.status == status::RETRY_EXC_ERR && due.as_ref().is_none_or(|d| d.status != seen.status) {
@@ -231,7 +246,8 @@ impl Episode {
             if tries >= u32::from(slot.configs[end].retry_cnt) {
                 drop(judge);
                 self.report.add("given up by bad luck", 1);
-                return self.give_up(at);
+                self.give_up(at)?;
+                return Ok(Weight::Raises);
             }
             return Err(Difference::new(
                 "send completion",
@@ -249,11 +265,20 @@ impl Episode {
         };
         due.matches(wc.qpn.0, &seen)?;
         slot.outcomes[end].sends.pop_front();
+        slot.sent[end] = due.request + 1;
         self.report.add(&format!("completed with status {}", seen.status), 1);
-        Ok(())
+        if due.op.is_key() {
+            self.report
+                .add(&format!("{:?} completed with status {}", due.op, seen.status), 1);
+        }
+        Ok(if seen.status == status::SUCCESS {
+            Weight::Quiet
+        } else {
+            Weight::Raises
+        })
     }
 
-    pub(super) fn receive_completion(&mut self, end: usize, wc: &WorkCompletion) -> Outcomes<()> {
+    pub(super) fn receive_completion(&mut self, end: usize, wc: &WorkCompletion) -> Outcomes<Weight> {
         let at = self.slot_of(end, wc)?;
         self.report.add("completions", 1);
         let slot = &mut self.slots[at];
@@ -275,7 +300,7 @@ impl Episode {
             _ => None,
         };
         if slot.void {
-            return Ok(());
+            return Ok(Weight::Perhaps);
         }
         let due: Option<ReceiveDone> = slot.outcomes[1 - end].receives.front().cloned();
         let Some(due) = due else {
@@ -286,11 +311,14 @@ impl Episode {
         };
         due.matches(wc.qpn.0, &seen(wc))?;
         slot.outcomes[1 - end].receives.pop_front();
+        if let Some(request) = due.request {
+            slot.received[1 - end] = request + 1;
+        }
         if let Some(r) = receive {
             self.report.add("receives of a shared queue", 1);
             let _ = self.memory[end].scatter(&r.pieces, &due.data);
         }
-        Ok(())
+        Ok(if due.solicited { Weight::Raises } else { Weight::Quiet })
     }
 
     /// A connection whose frames were lost too often: ends it without a comparison.
@@ -320,14 +348,17 @@ impl Episode {
         let mut since = self.cycle();
         loop {
             self.run(500)?;
-            self.poll()?;
+            // What is left in the queues by now has raised its event.
+            let late = self.cycle() - since > 1500;
+            self.poll(late)?;
             let now = self.judge.borrow().frames;
             let idle = self.pair.world.borrow().is_idle();
             if now != frames || !idle {
                 frames = now;
                 since = self.cycle();
             }
-            if self.cycle() - since > 3000 {
+            let owed = self.watches.iter().flatten().any(|w| w.owes());
+            if self.cycle() - since > 3000 && !owed {
                 return Ok(());
             }
             if self.cycle() - start > BUDGET {
@@ -340,8 +371,16 @@ impl Episode {
     }
 }
 
-fn all(cq: &CompletionQueue<NicBus>) -> Outcomes<Vec<WorkCompletion>> {
-    cq.poll(256).map_err(bench)
+impl Slot {
+    /// Something is still to come.
+    fn open(&self) -> bool {
+        !self.void
+            && self
+                .outcomes
+                .iter()
+                .any(|o| !o.sends.is_empty() || !o.receives.is_empty())
+            || self.late.iter().any(|l| !l.is_empty())
+    }
 }
 
 fn seen(wc: &WorkCompletion) -> Seen {
@@ -380,6 +419,9 @@ fn send_wr(r: &Request) -> SendWr {
         Op::Read => WqeOpcode::RdmaRead,
         Op::CompareSwap => WqeOpcode::AtomicCmpAndSwp,
         Op::FetchAdd => WqeOpcode::AtomicFetchAndAdd,
+        Op::RegMr => WqeOpcode::RegMr,
+        Op::LocalInv => WqeOpcode::LocalInv,
+        Op::BindMw => WqeOpcode::BindMw,
     };
     SendWr {
         inline_data: r.inline.clone(),
