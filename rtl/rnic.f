@@ -115,3 +115,9 @@ rtl/mac/rnic_phy_ctl.sv
 rtl/mac/rnic_reset_sync.sv
 rtl/mac/rnic_sync_bit.sv
 rtl/mac/rnic_sync_word.sv
+rtl/axi/rnic_local_route.sv
+rtl/axi/rnic_axi_wr.sv
+rtl/axi/rnic_axi_rd.sv
+rtl/axi/rnic_axi_ram.sv
+rtl/axi/rnic_daq_counter.sv
+rtl/axi/rnic_local_mem.sv

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory regions.
 
-use openrnic_spec::{Access, CmdHeader, CmdMr, CmdOpcode, MAX_MR_LOG_PAGE, MIN_MR_LOG_PAGE, MrChange, MrKind};
+use openrnic_spec::{
+    Access, CmdHeader, CmdMr, CmdOpcode, LOCAL_MEM_BASE, MAX_MR_LOG_PAGE, MIN_MR_LOG_PAGE, MrChange, MrKind,
+};
 
 use crate::bus::{Bus, DmaBuf};
 use crate::device::{Device, lock};
 use crate::error::{Doing, Error, Result};
 use crate::pd::ProtectionDomain;
+use crate::regs::DeviceCaps;
 use crate::types::{Iova, LKey, RKey};
 use crate::wr::{Named, SendWr, Sge};
 
@@ -27,6 +30,9 @@ pub struct MrInit {
     pub key: u8,
     /// Whether work requests and peers may invalidate the key.
     pub kind: MrKind,
+    /// The region is memory on the board from this offset on (as ibv_alloc_dm(3) gives it) instead of host memory: the device
+    /// reaches it without the host link, the host only by RDMA.
+    pub on_board: Option<u64>,
 }
 
 impl Default for MrInit {
@@ -40,6 +46,7 @@ impl Default for MrInit {
             pages: None,
             key: 0,
             kind: MrKind::Region,
+            on_board: None,
         }
     }
 }
@@ -55,6 +62,9 @@ impl MrInit {
                 self.access.0
             )));
         }
+        if self.on_board.is_some() && self.pages.is_some() {
+            return Err(Error::invalid("a region on the board is one piece: it has no pages"));
+        }
         match self.pages {
             Some(p)
                 if !(MIN_MR_LOG_PAGE..=MAX_MR_LOG_PAGE).contains(&p.log_page.into()) || p.offset >> p.log_page != 0 =>
@@ -66,6 +76,19 @@ impl MrInit {
                 )))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// A region on the board must lie in its memory.
+    fn fits(&self, caps: &DeviceCaps) -> Result<()> {
+        let Some(offset) = self.on_board else { return Ok(()) };
+        let size = caps.local_mem_bytes();
+        match offset.checked_add(self.length as u64) {
+            Some(end) if end <= size => Ok(()),
+            _ => Err(Error::invalid(format!(
+                "{} bytes from {offset} on in the memory of the board, which has {size}",
+                self.length
+            ))),
         }
     }
 
@@ -110,13 +133,16 @@ pub(crate) struct MrState {
     /// Place of the region's first byte in the first of them.
     offset: usize,
     list: Option<DmaBuf>,
+    /// Bus address in the memory on the board.
+    on_board: Option<u64>,
     pub(crate) length: usize,
 }
 
 impl MrState {
     /// Bus address of the first byte.
     fn first(&self) -> u64 {
-        self.parts.first().map_or(0, |p| p.addr + self.offset as u64)
+        let host = self.parts.first().map_or(0, |p| p.addr + self.offset as u64);
+        self.on_board.unwrap_or(host)
     }
 
     /// All that is to be freed.
@@ -130,6 +156,7 @@ impl MrState {
             parts: Vec::new(),
             offset: 0,
             list: None,
+            on_board: init.on_board.map(|offset| LOCAL_MEM_BASE + offset),
             length: init.length,
         };
         let done = state.fill(bus, init);
@@ -145,6 +172,9 @@ impl MrState {
     }
 
     fn fill<B: Bus>(&mut self, bus: &mut B, init: &MrInit) -> Result<()> {
+        if self.on_board.is_some() {
+            return Ok(());
+        }
         let Some(pages) = init.pages else {
             let buf = bus.dma_alloc(init.length, init.align);
             self.parts.push(buf.doing("allocating a memory region")?);
@@ -181,6 +211,11 @@ impl MrState {
                 offset.saturating_add(bytes),
                 self.length
             )));
+        }
+        if self.on_board.is_some() {
+            return Err(Error::invalid(
+                "the host's view of a region on the board: only RDMA reaches it, READ or WRITE it through a queue pair",
+            ));
         }
         let (mut at, mut left) = (self.offset + offset, bytes);
         let mut out = Vec::new();
@@ -221,6 +256,7 @@ impl<B: Bus> MemoryRegion<B> {
         init.check()?;
         let mut core = lock(&pd.device.core)?;
         core.alive(pd.life, "protection domain", pd.handle)?;
+        init.fits(&core.info.caps)?;
         let state = MrState::allocate(&mut core.bus, init)?;
         let first = state.first();
         let iova = init.iova.unwrap_or(Iova(first));
@@ -424,6 +460,7 @@ impl<B: Bus> MemoryRegion<B> {
         if let Some(init) = change.translation {
             init.check()?;
             what |= MrChange::TRANSLATION;
+            init.fits(&core.info.caps)?;
             let new = MrState::allocate(&mut core.bus, init)?;
             let first = new.first();
             done.iova = init.iova.unwrap_or(Iova(first));
@@ -492,6 +529,7 @@ impl<B: Bus> OwnKey<B> {
             parts: Vec::new(),
             offset: 0,
             list,
+            on_board: None,
             length: 0,
         };
         core.mrs.insert(key, state);

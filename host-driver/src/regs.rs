@@ -168,9 +168,19 @@ pub struct DeviceCaps {
     pub num_xrcd: u32,
     /// What a build may leave out.
     pub features: Feature,
+    /// log2 of the bytes of the memory on the board at [`LOCAL_MEM_BASE`](openrnic_spec::LOCAL_MEM_BASE); 0: there is none.
+    pub local_mem_log_size: u32,
 }
 
 impl DeviceCaps {
+    /// Bytes of the memory on the board, 0 without one.
+    pub fn local_mem_bytes(&self) -> u64 {
+        match self.local_mem_log_size {
+            0 => 0,
+            log => 1 << log.min(63),
+        }
+    }
+
     pub(crate) fn read<B: Bus>(bus: &mut B, map: &RegMap) -> Result<Self> {
         let mut get = |reg: u32| bus.mmio_read32(map.at(reg)).doing("reading the capabilities");
         let caps = Self {
@@ -197,6 +207,7 @@ impl DeviceCaps {
             num_srq: get(regs::CAPS_NUM_SRQ)?,
             num_xrcd: get(regs::CAPS_NUM_XRCD)?,
             features: Feature(get(regs::CAPS_FEATURES)?),
+            local_mem_log_size: get(regs::CAPS_LOCAL_MEM_LOG_SIZE)?,
         };
         caps.check()?;
         Ok(caps)

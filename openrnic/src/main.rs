@@ -428,6 +428,9 @@ fn devinfo(bus: &BusName, data_width: usize, verbose: bool) -> anyhow::Result<()
         "IPv4"
     };
     println!("network      {ipv6}");
+    if c.local_mem_bytes() > 0 {
+        println!("board memory {} KiB", c.local_mem_bytes() / 1024);
+    }
     for block in &info.blocks {
         println!(
             "block        {:#06x} type {} version {} {}",

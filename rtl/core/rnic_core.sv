@@ -18,7 +18,8 @@ module rnic_core
     parameter int unsigned MaxRqStride = 4,
     parameter int unsigned PoolDepth = 1024,
     parameter int unsigned MaxRd = 16,
-    parameter bit Ipv6 = 1'b1
+    parameter bit Ipv6 = 1'b1,
+    parameter int unsigned LocalMemLog = 0          // of a memory on the board beside the core (rnic_local_mem): capability alone
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -169,7 +170,7 @@ module rnic_core
 
   rnic_host #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
-      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6), .NumRd(NumRd), .NumWr(NumWr),
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog), .NumRd(NumRd), .NumWr(NumWr),
       .PatientRd(NumRd'(1) << RdCtrl), .PatientWr(NumWr'(1) << WrCtrl), .NumVecSrc(2), .NumCntSrc(5)
   ) u_host (
       .clk_i, .rst_i, .bus_master_en_i, .port_up_i,
@@ -199,7 +200,7 @@ module rnic_core
 
   rnic_ctrl #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .ClkPeriodPs(ClkPeriodPs),
-      .DmaTags(DmaTags), .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumMrPort(4), .NumCqe(2), .NumEqe(3), .Ipv6(Ipv6)
+      .DmaTags(DmaTags), .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumMrPort(4), .NumCqe(2), .NumEqe(3), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
   ) u_ctrl (
       .clk_i, .rst_i,
       .enable_i(enable), .force_fatal_i(force_fatal), .bus_master_en_i, .cycles_i(cycles),

@@ -22,7 +22,8 @@ module rnic_ctrl
     parameter int unsigned NumCqe = 2,
     parameter int unsigned NumEqe = 3,
     parameter int unsigned DrainLog = 22,
-    parameter bit Ipv6 = 1'b1                   // else GIDs are IPv4-mapped alone
+    parameter bit Ipv6 = 1'b1,                  // else GIDs are IPv4-mapped alone
+    parameter int unsigned LocalMemLog = 0      // memory on the board: told, nothing else
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -173,7 +174,7 @@ module rnic_ctrl
   caps_t caps;
   rnic_caps #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
-      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6)
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
   ) u_caps (.caps_o(caps));
   rnic_cmd_query #(.DataW(DataW)) u_query (
       .clk_i, .rst_i, .caps_i(caps), .start_i(query_start), .counters_i(hdr.opcode == CMD_OPCODE_QUERY_COUNTERS), .addr_i(p_out.out_addr),

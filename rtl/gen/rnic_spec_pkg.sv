@@ -44,6 +44,7 @@ package rnic_spec_pkg;
   localparam int unsigned MAX_MR_LOG_LENGTH = 48;  // log2 of the longest memory region in bytes
   localparam int unsigned MAX_CQ_LOG_SIZE = 16;  // log2 of the entries of the largest completion or event queue
   localparam int unsigned MAX_CQ_PERIOD = 4095;  // longest period of event moderation in microseconds
+  localparam logic [63:0] LOCAL_MEM_BASE = 64'h4000000000000000;  // bus address at which a memory on the board begins: requests of the device into its window do not go to the host
   localparam int unsigned MAX_LOG_RING = 15;  // log2 of the entries of a send, receive or shared receive queue
   localparam logic [15:0] ROCE_UDP_PORT = 16'h12b7;
   localparam int unsigned TLP_OVERHEAD_BYTES = 20;  // link bytes counted per TLP beside its payload
@@ -660,7 +661,8 @@ package rnic_spec_pkg;
 
   // Result of QUERY_DEVICE: the registers of the CAPS block, in their order.
   typedef struct packed {
-    logic [287:0]  rsvd_0;  // 92.0
+    logic [255:0]  rsvd_0;  // 96.0
+    logic [31:0]   local_mem_log_size;  // 92.0
     logic [31:0]   features;  // 88.0: Feature
     logic [31:0]   num_xrcd;  // 84.0
     logic [31:0]   num_srq;  // 80.0
@@ -1831,6 +1833,7 @@ package rnic_spec_pkg;
   localparam logic [17:0] REG_CAPS_NUM_SRQ = 18'h00158;  // ro: shared receive queues
   localparam logic [17:0] REG_CAPS_NUM_XRCD = 18'h0015c;  // ro: XRC domains
   localparam logic [17:0] REG_CAPS_FEATURES = 18'h00160;  // ro: Feature: what of them this build has
+  localparam logic [17:0] REG_CAPS_LOCAL_MEM_LOG_SIZE = 18'h00164;  // ro: log2 of the bytes of the memory on the board at LOCAL_MEM_BASE; 0: none
 
   // control and status
   localparam logic [17:0] BLK_CTRL_BASE = 18'h00200;

@@ -18,7 +18,8 @@ module rnic_bar_regs
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4,
-    parameter bit Ipv6 = 1'b1
+    parameter bit Ipv6 = 1'b1,
+    parameter int unsigned LocalMemLog = 0
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -73,7 +74,7 @@ module rnic_bar_regs
   caps_t caps;
   rnic_caps #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
-      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6)
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
   ) u_caps (.caps_o(caps));
   localparam logic [31:0] ForceFatal = 32'h4641_5441;
   // Time-outs are told apart by half the range of a 24-bit cycle counter; a shorter one than this no host could keep.
@@ -140,7 +141,7 @@ module rnic_bar_regs
       REG_DIAG_DATA + addr_t'(4): r.value = diag_data_q[63:32];
       default: r.ok = 1'b0;
     endcase
-    if (a >= REG_CAPS_LOG_QP && a <= REG_CAPS_FEATURES) r = '{ok: 1'b1, value: caps[5'((a - REG_CAPS_LOG_QP) >> 2)]};
+    if (a >= REG_CAPS_LOG_QP && a <= REG_CAPS_LOCAL_MEM_LOG_SIZE) r = '{ok: 1'b1, value: caps[5'((a - REG_CAPS_LOG_QP) >> 2)]};
     return r;
   endfunction
 

@@ -15,6 +15,7 @@ module rnic_host
     parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4,
     parameter bit Ipv6 = 1'b1,
+    parameter int unsigned LocalMemLog = 0,
     parameter int unsigned NumRd = 5,
     parameter int unsigned NumWr = 6,
     parameter logic [NumRd-1:0] PatientRd = NumRd'(1),   // clients that give way to the others: commands; so do interrupts
@@ -78,7 +79,7 @@ module rnic_host
   logic [7:0] rd_open;                   // reads of host memory under way
   rnic_bar_regs #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
-      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6)
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
   ) u_regs (
       .clk_i, .rst_i, .we_i(reg_we), .waddr_i(reg_waddr), .wdata_i(reg_wdata),
       .re_i(reg_re), .raddr_i(reg_raddr), .rdata_o(reg_rdata), .ok_o(reg_ok), .bad_write_o(bad_write),

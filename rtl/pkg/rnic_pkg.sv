@@ -340,7 +340,7 @@ package rnic_pkg;
   typedef logic [NUM_CNT-1:0] cnt_t;
 
   // Registers of the CAPS block, the first in bits 31:0.
-  localparam int unsigned NUM_CAPS = (32'(REG_CAPS_FEATURES) - 32'(REG_CAPS_LOG_QP)) / 4 + 1;
+  localparam int unsigned NUM_CAPS = (32'(REG_CAPS_LOCAL_MEM_LOG_SIZE) - 32'(REG_CAPS_LOG_QP)) / 4 + 1;
   typedef logic [NUM_CAPS-1:0][31:0] caps_t;
 
   // Event moderation: a period in microseconds, and a clock that tells what is at most one period ahead from what is past.

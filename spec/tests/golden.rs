@@ -142,7 +142,7 @@ goldens! {
     }
     DeviceCaps [
         "11 00 00 00 12 00 00 00 13 00 00 00 14 00 00 00 15 00 00 00 16 00 00 00 17 00 00 00 18 00 00 00 19 00 00 00 1a 00 00 00 1b 00 00 00 1c 00 00 00 1d 00 00 00 1e 00 00 00 1f 00 00 00 20 00 00 00 21 00 00 00 22 00 00 00 23 00 00 00 24 00 00 00"
-        "25 00 00 00 26 00 00 00 27 00 00 00 00x36"
+        "25 00 00 00 26 00 00 00 27 00 00 00 28 00 00 00 00x32"
     ] {
         log_qp, with_log_qp = 0x11;
         num_cq, with_num_cq = 0x12;
@@ -167,6 +167,7 @@ goldens! {
         num_srq, with_num_srq = 0x25;
         num_xrcd, with_num_xrcd = 0x26;
         features, with_features = 0x27;
+        local_mem_log_size, with_local_mem_log_size = 0x28;
     }
     CmdCompletion [
         "34 12 41 80  07 03 00 00  03 02 01 00  11 00 00 00  cc bb aa 00  80 91 12 00  05 00 00 00"

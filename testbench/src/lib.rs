@@ -9,6 +9,7 @@ pub mod e2e;
 pub mod features;
 pub mod flow;
 pub mod host_bench;
+pub mod local_bench;
 pub mod looks;
 pub mod mac_bench;
 pub mod model;

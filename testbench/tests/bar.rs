@@ -69,7 +69,7 @@ fn the_blocks_describe_themselves() {
 fn the_capabilities_are_those_of_the_build() {
     for width in WIDTHS {
         let mut bench = HostBench::new(width, 1);
-        let caps: Vec<u32> = (0..23).map(|i| bench.read32(0x108 + 4 * i)).collect();
+        let caps: Vec<u32> = (0..24).map(|i| bench.read32(0x108 + 4 * i)).collect();
         let expected = [
             LOG_QP,
             256,
@@ -94,15 +94,18 @@ fn the_capabilities_are_those_of_the_build() {
             4,
             64,
             16,
-            // IPv6.
+            // IPv6; no memory on the board.
             1,
+            0,
         ];
         assert_eq!(caps, expected);
-        assert_eq!(bench.ask(read(0x164, 1)).status, UR);
+        assert_eq!(bench.ask(read(0x168, 1)).status, UR);
     }
     // Built without IPv6, and otherwise the same.
     let mut bench = HostBench::built(64, 1, &[("Ipv6", 0)]);
     assert_eq!((bench.read32(0x15c), bench.read32(0x160)), (16, 0));
+    let mut bench = HostBench::built(64, 1, &[("LocalMemLog", 14)]);
+    assert_eq!((bench.read32(0x160), bench.read32(0x164)), (1, 14));
 }
 
 #[test]

@@ -486,9 +486,9 @@ fn query_device_writes_the_capabilities() {
         b.out.clear();
         b.ok(&Cmd::new(0x01, 0).with(56, &OUT.to_le_bytes()));
         // log_qp, CQs, MRs, PDs, EQs, doorbell pages, data width, clock period, tags, SGEs, inline bytes, types, types with a
-        // data path, rd_atomic, ports, GIDs, P_Keys, WQE opcodes, strides, SRQs, XRC domains, features (IPv6).
-        let expected: [u32; 23] = [
-            8, NUM_CQ, NUM_MR, 256, 4, 32, width, 8000, 64, 16, 992, 0x77e, 0x4, 16, 1, 16, 8, 0x3ff, 4, 4, 8, 16, 1,
+        // data path, rd_atomic, ports, GIDs, P_Keys, WQE opcodes, strides, SRQs, XRC domains, features (IPv6), memory on the board (none).
+        let expected: [u32; 24] = [
+            8, NUM_CQ, NUM_MR, 256, 4, 32, width, 8000, 64, 16, 992, 0x77e, 0x4, 16, 1, 16, 8, 0x3ff, 4, 4, 8, 16, 1, 0,
         ];
         let mut bytes: Vec<u8> = expected.iter().flat_map(|w| w.to_le_bytes()).collect();
         bytes.resize(128, 0);

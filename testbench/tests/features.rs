@@ -29,3 +29,19 @@ fn a_switch_that_is_not_in_the_table_and_a_test_that_does_not_exist_are_found() 
         assert!(message.contains(part), "{message}");
     }
 }
+
+#[test]
+fn the_fusesoc_core_lists_the_files_of_the_rtl_in_their_order() {
+    let rtl = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../rtl");
+    let list = std::fs::read_to_string(rtl.join("rnic.f")).unwrap();
+    let list: Vec<&str> = list.lines().filter_map(|l| l.trim().strip_prefix("rtl/")).collect();
+    let core = std::fs::read_to_string(rtl.join("openrnic.core")).unwrap();
+    let core: Vec<&str> = core
+        .lines()
+        .filter_map(|l| l.trim().strip_prefix("- ").filter(|f| f.ends_with(".sv")))
+        .collect();
+    assert_eq!(
+        core, list,
+        "rtl/openrnic.core (right: rtl/rnic.f) is not what it must be"
+    );
+}

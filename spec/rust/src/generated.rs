@@ -70,6 +70,8 @@ pub const MAX_MR_LOG_LENGTH: u32 = 48;
 pub const MAX_CQ_LOG_SIZE: u32 = 16;
 /// Longest period of event moderation in microseconds.
 pub const MAX_CQ_PERIOD: u32 = 4095;
+/// Bus address at which a memory on the board begins: requests of the device into its window do not go to the host.
+pub const LOCAL_MEM_BASE: u64 = 0x4000000000000000;
 /// log2 of the entries of a send, receive or shared receive queue.
 pub const MAX_LOG_RING: u32 = 15;
 /// `ROCE_UDP_PORT`.
@@ -1495,8 +1497,8 @@ byte_struct! {
     /// Result of QUERY_DEVICE: the registers of the CAPS block, in their order.
     ///
     /// 128 bytes, little-endian in memory.
-    DeviceCaps, 128, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
-    fields = [log_qp, num_cq, num_mr, num_pd, num_eq, num_uar, data_w, clk_period_ps, dma_tags, max_sge, max_inline, qp_types, qp_types_data, max_rd_atomic, num_ports, num_gid, num_pkey, wqe_opcodes, max_sq_stride, max_rq_stride, num_srq, num_xrcd, features]
+    DeviceCaps, 128, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
+    fields = [log_qp, num_cq, num_mr, num_pd, num_eq, num_uar, data_w, clk_period_ps, dma_tags, max_sge, max_inline, qp_types, qp_types_data, max_rd_atomic, num_ports, num_gid, num_pkey, wqe_opcodes, max_sq_stride, max_rq_stride, num_srq, num_xrcd, features, local_mem_log_size]
 }
 
 impl DeviceCaps {
@@ -1637,6 +1639,12 @@ impl DeviceCaps {
         ///
         /// 32 bits at byte 88.
         features, set_features, with_features, u32, |b| u32::from_le_bytes([b[88], b[89], b[90], b[91]]), |b, v| b[88..92].copy_from_slice(&v.to_le_bytes())
+    }
+    accessors! {
+        /// `local_mem_log_size`.
+        ///
+        /// 32 bits at byte 92.
+        local_mem_log_size, set_local_mem_log_size, with_local_mem_log_size, u32, |b| u32::from_le_bytes([b[92], b[93], b[94], b[95]]), |b, v| b[92..96].copy_from_slice(&v.to_le_bytes())
     }
 }
 
@@ -4820,6 +4828,10 @@ pub mod regs {
     ///
     /// 32 bits, ro.
     pub const CAPS_FEATURES: u32 = 0x160;
+    /// log2 of the bytes of the memory on the board at LOCAL_MEM_BASE; 0: none.
+    ///
+    /// 32 bits, ro.
+    pub const CAPS_LOCAL_MEM_LOG_SIZE: u32 = 0x164;
     /// Bit 0: the device may use DMA and the wire.
     ///
     /// 32 bits, rw.
@@ -4924,6 +4936,7 @@ pub static BLOCKS: &[Block] = &[
         Register { name: "NUM_SRQ", offset: 0x158, width: 32, access: RegAccess::ReadOnly, doc: "shared receive queues" },
         Register { name: "NUM_XRCD", offset: 0x15c, width: 32, access: RegAccess::ReadOnly, doc: "XRC domains" },
         Register { name: "FEATURES", offset: 0x160, width: 32, access: RegAccess::ReadOnly, doc: "Feature: what of them this build has" },
+        Register { name: "LOCAL_MEM_LOG_SIZE", offset: 0x164, width: 32, access: RegAccess::ReadOnly, doc: "log2 of the bytes of the memory on the board at LOCAL_MEM_BASE; 0: none" },
     ] },
     Block { name: "CTRL", base: 0x200, block_type: 3, version: 1, next: 0x300, doc: "control and status", regs: &[
         Register { name: "ENABLE", offset: 0x208, width: 32, access: RegAccess::ReadWrite, doc: "bit 0: the device may use DMA and the wire" },
