@@ -233,9 +233,9 @@ fn the_block_ram_keeps_what_is_written_on_both_ways_in() {
             write = Some((w.0, w.1, true));
         }
         if give && dut.sampled("s_wready_o") == 1 {
-            for lane in 0..8 {
+            for (lane, byte) in image[w.0].iter_mut().enumerate() {
                 if strobes >> lane & 1 == 1 {
-                    image[w.0][lane] = value.to_le_bytes()[lane];
+                    *byte = value.to_le_bytes()[lane];
                 }
             }
             write = (w.1 > 1).then_some((w.0 + 1, w.1 - 1, true));
