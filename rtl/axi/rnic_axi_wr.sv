@@ -52,7 +52,9 @@ module rnic_axi_wr
   // A beat on the bus holds the end of the beat before and the beginning of this one. The last one may hold only an end: tail.
   logic [DataW-1:0] held_q, moved;
   logic [10:0] dw_q;                                // double word of the burst in lane 0 (those before the first counted)
-  logic begun_q, aw_done_q, w_done_q, tail_q, w_fire, burst_end, final_beat;
+  logic begun_q, aw_wait_q, w_done_q, tail_q, w_fire, burst_end, final_beat;
+  logic [AddrW-1:0] addr_q;
+  logic [7:0] len_q;
   logic [OpenW-1:0] open_q;
   logic may_begin, live;
   assign live      = !dead_i;
@@ -76,13 +78,13 @@ module rnic_axi_wr
       wstrb_o[4*d+:4] = (dw < 11'(off) || dw >= dws_all) ? 4'h0 : be;
     end
   end
-  // Address and data go out side by side, neither waits for the other to be taken.
-  assign awvalid_o = live && valid_i && may_begin && !aw_done_q;
-  assign awaddr_o  = AddrW'({hdr_i.addr[AddrW-1:2+OffW], (2 + OffW)'(0)});
-  assign awlen_o   = 8'(beats - 11'd1);
+  // Address and data go out side by side, neither waits for the other to be taken. An address that waits is kept: the TLP may pause.
+  assign awvalid_o = live && (aw_wait_q || (valid_i && may_begin && !begun_q));
+  assign awaddr_o  = aw_wait_q ? addr_q : AddrW'({hdr_i.addr[AddrW-1:2+OffW], (2 + OffW)'(0)});
+  assign awlen_o   = aw_wait_q ? len_q : 8'(beats - 11'd1);
   assign wvalid_o  = live && valid_i && may_begin && !w_done_q;
   assign w_fire    = wvalid_o && wready_i;
-  assign burst_end = (w_done_q || (w_fire && final_beat)) && (aw_done_q || (awvalid_o && awready_i));
+  assign burst_end = (w_done_q || (w_fire && final_beat)) && (awvalid_o ? awready_i : begun_q);
   // The last beat of the TLP is kept for the tail when there is one.
   assign ready_o   = dead_i || burst_end || (w_fire && !last_i);
   assign bready_o  = 1'b1;
@@ -91,26 +93,27 @@ module rnic_axi_wr
 
   always_ff @(posedge clk_i) begin
     if (w_fire) held_q <= data_i;
+    addr_q <= awaddr_o;
+    len_q  <= awlen_o;
     if (rst_i || dead_i) begin
       begun_q   <= 1'b0;
-      aw_done_q <= 1'b0;
+      aw_wait_q <= 1'b0;
       w_done_q  <= 1'b0;
       tail_q    <= 1'b0;
       dw_q      <= '0;
       open_q    <= '0;
     end else begin
       if (awvalid_o) begun_q <= 1'b1;
-      if (awvalid_o && awready_i) aw_done_q <= 1'b1;
+      aw_wait_q <= awvalid_o && !awready_i;
       if (w_fire) begin
         dw_q     <= dw_q + 11'(Dws);
         tail_q   <= !final_beat && last_i;
         w_done_q <= final_beat;
       end
       if (burst_end) begin
-        begun_q   <= 1'b0;
-        aw_done_q <= 1'b0;
-        w_done_q  <= 1'b0;
-        dw_q      <= '0;
+        begun_q  <= 1'b0;
+        w_done_q <= 1'b0;
+        dw_q     <= '0;
       end
       open_q <= open_q + OpenW'(burst_end) - OpenW'(bvalid_i);
     end
@@ -120,4 +123,7 @@ module rnic_axi_wr
     if (!rst_i && live && valid_i) a_burst : assert (beats >= 11'd1 && beats <= 11'd256);
     if (!rst_i && live && bvalid_i) a_answer_of_something : assert (open_q != '0);
   end
+`ifdef FORMAL_AXI_WR
+`include "rnic_axi_wr.svh"
+`endif
 endmodule

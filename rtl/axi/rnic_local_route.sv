@@ -92,4 +92,7 @@ module rnic_local_route
   always_ff @(posedge clk_i) begin
     if (!rst_i) a_one_target : assert ($onehot0({wr_valid_o, rd_valid_o, host_rq_valid_o}));
   end
+`ifdef FORMAL_LOCAL_ROUTE
+`include "rnic_local_route.svh"
+`endif
 endmodule

@@ -112,6 +112,8 @@ pub struct LocalBench {
     /// Requests that the core has still to make.
     pub requests: VecDeque<Request>,
     sent: usize,
+    /// The core's request, the host's completion: offered and not taken.
+    offered: [bool; 2],
     /// Requests that reached the host, in order.
     pub to_host: Vec<Request>,
     /// Completions that the host has still to send, as it was asked.
@@ -190,6 +192,7 @@ impl LocalBench {
             manners,
             requests: VecDeque::new(),
             sent: 0,
+            offered: [false; 2],
             to_host: Vec::new(),
             from_host: VecDeque::new(),
             host_sent: 0,
@@ -273,7 +276,7 @@ impl LocalBench {
         let live = !self.manners.silent;
         // A stream that was offered stays offered.
         let rq = self.requests.front().cloned();
-        let give = rq.is_some() && (self.dut.get("rq_valid_i") == 1 || self.may());
+        let give = rq.is_some() && (self.offered[0] || self.may());
         self.dut.set("rq_valid_i", u64::from(give));
         let mut rq_last = false;
         if let Some(r) = &rq {
@@ -285,7 +288,7 @@ impl LocalBench {
             self.dut.set("rq_last_i", u64::from(rq_last));
         }
         let cpl = self.from_host.front().cloned();
-        let host_give = cpl.is_some() && (self.dut.get("host_rc_valid_i") == 1 || self.may());
+        let host_give = cpl.is_some() && (self.offered[1] || self.may());
         self.dut.set("host_rc_valid_i", u64::from(host_give));
         let mut cpl_last = false;
         if let Some(c) = &cpl {
@@ -350,8 +353,13 @@ impl LocalBench {
                 );
             }
         }
-        // The core's request moves on.
-        if give && self.dut.sampled("rq_ready_o") == 1 {
+        // The core's request moves on. Between beats it may pause.
+        let taken = [
+            self.dut.sampled("rq_ready_o") == 1,
+            self.dut.sampled("host_rc_ready_o") == 1,
+        ];
+        self.offered = [give && !taken[0], host_give && !taken[1]];
+        if give && taken[0] {
             let r = rq.unwrap_or_else(|| panic!("taken though nothing was offered"));
             if rq_last {
                 self.taken(r);
@@ -359,7 +367,7 @@ impl LocalBench {
                 self.sent += 1;
             }
         }
-        if host_give && self.dut.sampled("host_rc_ready_o") == 1 {
+        if host_give && taken[1] {
             self.host_sent += 1;
             if cpl_last {
                 self.from_host.pop_front();
