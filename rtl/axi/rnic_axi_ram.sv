@@ -97,7 +97,7 @@ module rnic_axi_ram #(
   logic we;
   assign we = w_fire || put_valid_i;
   for (genvar b = 0; b < Bytes; b++) begin : g_lane
-    rnic_ram #(.Width(8), .Depth(1 << BeatW), .Bypass(1'b0)) u_lane (
+    rnic_ram #(.Width(8), .Depth(1 << BeatW), .Bypass(1'b0), .Old(1'b1)) u_lane (
         .clk_i, .we_i(we && (!w_fire || s_wstrb_i[b])), .waddr_i(w_fire ? waddr_q : put_beat_i),
         .wdata_i(w_fire ? s_wdata_i[8*b+:8] : put_data_i[8*b+:8]), .re_i(step), .raddr_i(raddr_q), .rdata_o(s_rdata_o[8*b+:8])
     );

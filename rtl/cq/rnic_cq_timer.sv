@@ -56,7 +56,7 @@ module rnic_cq_timer
   assign exp_idx_o   = rd_idx_q;
   assign move        = !exp_valid_o || exp_ready_i;
   // What is written in the cycle in which it is read is seen in the next round.
-  rnic_ram #(.Width($bits(cq_time_t) + 1), .Depth(NumCq), .Bypass(1'b0)) u_due (
+  rnic_ram #(.Width($bits(cq_time_t) + 1), .Depth(NumCq), .Bypass(1'b0), .Old(1'b1)) u_due (
       .clk_i, .we_i, .waddr_i(idx_i), .wdata_i({run_i, due_i}), .re_i(move), .raddr_i(idx_q), .rdata_o({run, due})
   );
   always_ff @(posedge clk_i) begin

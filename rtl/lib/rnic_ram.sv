@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simple dual-port RAM: one write port, one read port, read data one cycle after the address.
-// Contract: with Bypass, a read in the cycle of a write to the same address returns the new word; without,
-// it returns the old one. Contents start at zero (FPGA configuration) and survive reset.
+// Contract: a read in the cycle of a write to the same address returns
+//   with Bypass      the new word (costs Width LUTs and flip-flops);
+//   with Old alone   the old one (about as much, where the memory itself does not give it);
+//   with neither     anything: the reader promises not to use it. This is a block RAM and nothing else. Simulation and proofs
+//                    return the word inverted, so that a reader who breaks the promise is found.
+// Contents start at zero (FPGA configuration) and survive reset.
 module rnic_ram #(
     parameter int unsigned Width = 32,
     parameter int unsigned Depth = 64,
     parameter bit Bypass = 1'b1,
+    parameter bit Old = 1'b0,
     localparam int unsigned AddrW = (Depth > 1) ? $clog2(Depth) : 1
 ) (
     input  logic             clk_i,
@@ -16,6 +21,8 @@ module rnic_ram #(
     input  logic [AddrW-1:0] raddr_i,
     output logic [Width-1:0] rdata_o    // holds while re_i is low
 );
+  localparam bit Any = !Bypass && !Old;
+  (* no_rw_check = Any *)
   logic [Width-1:0] mem[Depth];
   logic [Width-1:0] rdata_q;
 
@@ -39,7 +46,14 @@ module rnic_ram #(
     end
     assign rdata_o = hit_q ? new_q : rdata_q;
   end else begin : g_plain
-    always_ff @(posedge clk_i) if (re_i) rdata_q <= mem[raddr_i];
+    always_ff @(posedge clk_i) begin
+      if (re_i) rdata_q <= mem[raddr_i];
+`ifdef VERILATOR
+      if (Any && re_i && we_i && waddr_i == raddr_i) rdata_q <= ~mem[raddr_i];
+`elsif FORMAL
+      if (Any && re_i && we_i && waddr_i == raddr_i) rdata_q <= ~mem[raddr_i];
+`endif
+    end
     assign rdata_o = rdata_q;
   end
 endmodule
