@@ -8,6 +8,7 @@ rtl/mac/rnic_mac_pkg.sv
 rtl/lib/rnic_arb_rr.sv
 rtl/lib/rnic_fifo.sv
 rtl/lib/rnic_gearbox.sv
+rtl/lib/rnic_pend_bits.sv
 rtl/lib/rnic_pend_set.sv
 rtl/lib/rnic_ram.sv
 rtl/lib/rnic_skid.sv

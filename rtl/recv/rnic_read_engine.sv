@@ -123,8 +123,7 @@ module rnic_read_engine
   assign idle_o         = state_q == StIdle;
   assign idx            = idx_q[QpIdxW-1:0];
   rnic_pend_set #(.IdxW(QpIdxW), .NumSet(2)) u_pend (
-      .clk_i, .rst_i, .set_valid_i({again, push_i}), .set_idx_i({idx, push_idx_i[QpIdxW-1:0]}),
-      .clr_valid_i(1'b0), .clr_idx_i('0), .pick_valid_o(pick_valid), .pick_ready_i(begin_pick), .pick_idx_o(pick_idx)
+      .clk_i, .rst_i, .set_valid_i({again, push_i}), .set_idx_i({idx, push_idx_i[QpIdxW-1:0]}), .pick_valid_o(pick_valid), .pick_ready_i(begin_pick), .pick_idx_o(pick_idx)
   );
 
   // ---------------------------------------------------------------- sections, heads and slots

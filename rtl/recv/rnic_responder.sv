@@ -198,8 +198,7 @@ module rnic_responder
   rnic_pend_set #(.IdxW(QpIdxW), .NumSet(4)) u_visits (
       .clk_i, .rst_i,
       .set_valid_i({again, rd_empty_valid_i, rq_kick_valid_i, qp_evt_valid_i && qp_evt_i.state == QP_STATE_ERR}),
-      .set_idx_i({visit_idx, rd_empty_idx_i, rq_kick_idx_i[QpIdxW-1:0], qp_evt_i.idx[QpIdxW-1:0]}),
-      .clr_valid_i(1'b0), .clr_idx_i('0), .pick_valid_o(pick_valid), .pick_ready_i(pick), .pick_idx_o(pick_idx)
+      .set_idx_i({visit_idx, rd_empty_idx_i, rq_kick_idx_i[QpIdxW-1:0], qp_evt_i.idx[QpIdxW-1:0]}), .pick_valid_o(pick_valid), .pick_ready_i(pick), .pick_idx_o(pick_idx)
   );
   rnic_pend_set #(.IdxW(QpIdxW), .NumSet(1)) u_left (
       .clk_i, .rst_i,
@@ -208,7 +207,7 @@ module rnic_responder
 `else
       .set_valid_i(qp_evt_valid_i && qp_evt_i.left_srq),
 `endif
-      .set_idx_i(qp_evt_i.idx[QpIdxW-1:0]), .clr_valid_i(1'b0), .clr_idx_i('0),
+      .set_idx_i(qp_evt_i.idx[QpIdxW-1:0]),
       .pick_valid_o(left_valid), .pick_ready_i(begin_left), .pick_idx_o(left_idx)
   );
   // A QP is in that set once at most: its command waits for the barrier.

@@ -173,7 +173,7 @@ module rnic_srq
 `else
   assign limit_new  = (limit_fire && !below_set) ? limit_i : '0;
 `endif
-  rnic_pend_set #(.IdxW(SrqW), .NumSet(2)) u_events (
+  rnic_pend_bits #(.IdxW(SrqW), .NumSet(2)) u_events (
       .clk_i, .rst_i, .set_valid_i({below_set, below_take}), .set_idx_i({idx, got_idx}),
       .clr_valid_i(clr_i), .clr_idx_i(idx), .pick_valid_o(evt_valid), .pick_ready_i(evt_take), .pick_idx_o(evt_idx)
   );

@@ -164,11 +164,11 @@ module rnic_send_ctl
   assign notify_ready_o = !own_ctl;
   rnic_pend_set #(.IdxW(QpIdxW), .NumSet(3)) u_ctl (
       .clk_i, .rst_i, .set_valid_i({third_valid, qp_evt_valid_i, sq_kick_valid_i}),
-      .set_idx_i({third_idx, QpIdxW'(qp_evt_idx_i), QpIdxW'(sq_kick_idx_i)}), .clr_valid_i(1'b0), .clr_idx_i('0),
+      .set_idx_i({third_idx, QpIdxW'(qp_evt_idx_i), QpIdxW'(sq_kick_idx_i)}),
       .pick_valid_o(ctl_valid), .pick_ready_i(ctl_take), .pick_idx_o(ctl_idx)
   );
   rnic_pend_set #(.IdxW(QpIdxW), .NumSet(1)) u_snd (
-      .clk_i, .rst_i, .set_valid_i(own_snd), .set_idx_i(idx_q), .clr_valid_i(1'b0), .clr_idx_i('0),
+      .clk_i, .rst_i, .set_valid_i(own_snd), .set_idx_i(idx_q),
       .pick_valid_o(snd_valid), .pick_ready_i(snd_take), .pick_idx_o(snd_idx)
   );
 
