@@ -64,6 +64,7 @@ module rnic_bar_regs
     output logic [6:0] cnt_idx_o,
     input  logic [63:0] cnt_data_i,          // one cycle later
     output logic [1:0] tbl_we_o,
+    output logic tbl_re_o,
     output logic [3:0] tbl_raddr_o,
     input  logic [63:0] tbl_rdata_i,         // same cycle
     input  logic [NUM_MSIX-1:0] pba_i,
@@ -168,6 +169,7 @@ module rnic_bar_regs
   assign tbl_raddr_o = ra_q[6:3];
   always_ff @(posedge clk_i) begin
     if (re_i) ra_q <= raddr_i;
+    tbl_re_o <= re_i && !rst_i;
     ok_o    <= {hi.ok, lo.ok};
     rdata_o <= {hi.value, lo.value};
     if (in_counters(ra_q)) {ok_o, rdata_o} <= {2'b11, cnt_data_i};

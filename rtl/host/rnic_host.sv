@@ -65,7 +65,7 @@ module rnic_host
   logic [1:0] reg_we, reg_ok, tbl_we;
   logic [BAR0_ADDR_W-1:3] reg_waddr, reg_raddr;
   logic [63:0] reg_wdata, reg_rdata, cnt_bar, tbl_rdata;
-  logic reg_re, ur_wr, ur_rd, bad_write, cnt_bar_re, db_valid, db_whole;
+  logic reg_re, tbl_re, ur_wr, ur_rd, bad_write, cnt_bar_re, db_valid, db_whole;
   logic [6:0] cnt_bar_idx;
   logic [3:0] tbl_raddr;
   logic [NUM_MSIX-1:0] pba;
@@ -88,7 +88,7 @@ module rnic_host
       .cmd_ring_base_o, .cmd_cpl_base_o, .cmd_log_size_o, .cmd_restart_o, .cmd_producer_we_o, .cmd_producer_o,
       .cmd_producer_i, .cmd_consumer_i, .cmd_status_i, .eq_db_valid_o, .eq_db_o,
       .diag_valid_o, .diag_o, .diag_done_i, .diag_data_i, .diag_reads_i(rd_open),
-      .cnt_re_o(cnt_bar_re), .cnt_idx_o(cnt_bar_idx), .cnt_data_i(cnt_bar), .tbl_we_o(tbl_we), .tbl_raddr_o(tbl_raddr), .tbl_rdata_i(tbl_rdata),
+      .cnt_re_o(cnt_bar_re), .cnt_idx_o(cnt_bar_idx), .cnt_data_i(cnt_bar), .tbl_we_o(tbl_we), .tbl_re_o(tbl_re), .tbl_raddr_o(tbl_raddr), .tbl_rdata_i(tbl_rdata),
       .pba_i(pba), .db_valid_o(db_valid), .db_whole_o(db_whole)
   );
 
@@ -120,7 +120,7 @@ module rnic_host
   );
   rnic_msix #(.DataW(DataW), .NumSrc(NumVecSrc)) u_msix (
       .clk_i, .rst_i, .msix_valid_i, .msix_ready_o, .msix_vec_i,
-      .tbl_we_i(tbl_we), .tbl_waddr_i(reg_waddr[6:3]), .tbl_wdata_i(reg_wdata), .tbl_raddr_i(tbl_raddr), .tbl_rdata_o(tbl_rdata), .pba_o(pba),
+      .tbl_we_i(tbl_we), .tbl_waddr_i(reg_waddr[6:3]), .tbl_wdata_i(reg_wdata), .tbl_re_i(tbl_re), .tbl_raddr_i(tbl_raddr), .tbl_rdata_o(tbl_rdata), .pba_o(pba),
       .wr_valid_o(mx_valid), .wr_ready_i(wr_ready[NumWr]), .wr_hdr_o(mx_hdr), .wr_data_o(mx_data), .sent_o(c_msix)
   );
   rnic_dma_wr #(.DataW(DataW), .NumWr(NumWr + 1), .Patient({1'b1, PatientWr})) u_wr (

@@ -4,7 +4,7 @@
 // interrupt. A pending vector that is not masked is sent: the message enters the posted stream after the request was taken, so
 // behind every write accepted before it. Address and data are those of the moment in which it is sent. Table: per vector address low
 // and high, data, control (bit 0: masked); masked after reset. Vectors outside of the table are ignored. Table by aligned 8 bytes:
-// a write takes effect in its cycle, a read answers in the same cycle.
+// a write takes effect in its cycle, a read (tbl_re_i, which keeps an interrupt back) answers in the same cycle.
 module rnic_msix
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -20,6 +20,7 @@ module rnic_msix
     input  logic [1:0] tbl_we_i,             // per half
     input  logic [3:0] tbl_waddr_i,          // {vector, second half of its entry}
     input  logic [63:0] tbl_wdata_i,
+    input  logic tbl_re_i,
     input  logic [3:0] tbl_raddr_i,
     output logic [63:0] tbl_rdata_o,
     output logic [NUM_MSIX-1:0] pba_o,
@@ -34,10 +35,11 @@ module rnic_msix
   end
   logic [31:0] addr_lo[8], addr_hi[8], data[8];
   logic [7:0] mask_q, pend_q, open;
-  logic [2:0] rvec, wvec, vec;
+  logic [2:0] rvec, wvec, vec, at;         // at: the one read port, for the host and for what is sent
   assign rvec = tbl_raddr_i[3:1];
+  assign at   = tbl_re_i ? rvec : vec;
   assign wvec = tbl_waddr_i[3:1];
-  assign tbl_rdata_o = tbl_raddr_i[0] ? {31'd0, mask_q[rvec], data[rvec]} : {addr_hi[rvec], addr_lo[rvec]};
+  assign tbl_rdata_o = tbl_raddr_i[0] ? {31'd0, mask_q[rvec], data[at]} : {addr_hi[at], addr_lo[at]};
   always_ff @(posedge clk_i) begin
     if (tbl_we_i[0] && !tbl_waddr_i[0]) addr_lo[wvec] <= tbl_wdata_i[31:0];
     if (tbl_we_i[1] && !tbl_waddr_i[0]) addr_hi[wvec] <= tbl_wdata_i[63:32];
@@ -59,13 +61,13 @@ module rnic_msix
   logic busy_q, start;
   logic [63:0] addr_q;
   logic [31:0] data_q;
-  assign start        = (open != '0) && !busy_q;
+  assign start        = (open != '0) && !busy_q && !tbl_re_i;
   assign msix_ready_o = '1;
   assign pba_o        = pend_q[NUM_MSIX-1:0];
   always_ff @(posedge clk_i) begin
     if (start) begin
-      addr_q <= {addr_hi[vec], addr_lo[vec][31:2], 2'b00};
-      data_q <= data[vec];
+      addr_q <= {addr_hi[at], addr_lo[at][31:2], 2'b00};
+      data_q <= data[at];
       pend_q[vec] <= 1'b0;
     end
     for (int unsigned s = 0; s < NumSrc; s++)
