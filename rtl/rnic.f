@@ -8,6 +8,7 @@ rtl/mac/rnic_mac_pkg.sv
 rtl/lib/rnic_arb_rr.sv
 rtl/lib/rnic_fifo.sv
 rtl/lib/rnic_gearbox.sv
+rtl/lib/rnic_packer.sv
 rtl/lib/rnic_pend_bits.sv
 rtl/lib/rnic_pend_set.sv
 rtl/lib/rnic_ram.sv
@@ -86,6 +87,7 @@ rtl/wire/rnic_icrc.sv
 rtl/wire/rnic_ram_fifo.sv
 rtl/wire/rnic_rx_align.sv
 rtl/wire/rnic_rx_buf.sv
+rtl/wire/rnic_rx_desc.sv
 rtl/wire/rnic_rx_mac.sv
 rtl/wire/rnic_rx_parse.sv
 rtl/wire/rnic_tx_arb.sv

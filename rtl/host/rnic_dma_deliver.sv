@@ -3,7 +3,7 @@
 // time-out, and gives the clients their requests as packed byte streams.
 // Contract: issue_*: one per cycle, never refused (at most Tags inside). A request is one or more reads; its beats are full
 // but the last, its error is the first one of its reads, and stands beside the last beat. Reads that failed deliver as many
-// bytes as they should, all zero. The stream of rows has no pauses between reads. free_*: the tag of a read is no longer
+// bytes as they should, all zero. The stream of rows has no pauses between the reads of a request; between requests there may be one of a cycle. free_*: the tag of a read is no longer
 // needed; free_row_o: rows before this one are not needed any more. Of lanes behind a request's last byte nothing is promised.
 module rnic_dma_deliver
   import rnic_spec_pkg::*;
@@ -94,96 +94,72 @@ module rnic_dma_deliver
   assign free_tag_o   = head.tag;
   assign free_rest_o  = given_up_q || done_err_i == DMA_ERR_MALFORMED;
 
-  // ---------------------------------------------------------------- rows into the gearbox
-  logic cur_valid_q, cur_void_q, cur_end, step, seg_ready, adv;
+  // ---------------------------------------------------------------- rows, packed to the beats of a request
+  logic cur_valid_q, cur_void_q, cur_last_q, cur_end, step, adv;
+  logic [ClW-1:0] cur_client_q;
+  dma_err_e cur_err_q;                     // of the request so far: the first one of its reads
   logic [RowW-1:0] cur_row_q, cur_after_q;
   logic [UsedW-1:0] cur_rows_q;            // rows to read
   logic [10:0] cur_left_q;                 // bytes, of a read that failed
-  logic row_valid_q, row_void_q, gb_ready;
+  logic row_valid_q, row_void_q, row_last_q, pack_ready;
+  logic [ClW-1:0] row_client_q;
+  dma_err_e row_err_q;
   logic [CntW-1:0] void_cnt_q;
-  assign adv      = !row_valid_q || gb_ready;
+  assign adv      = !row_valid_q || pack_ready;
   assign step     = cur_valid_q && adv;
   assign cur_end  = cur_void_q ? cur_left_q <= 11'(B) : cur_rows_q == UsedW'(1);
-  assign load     = ready && seg_ready && (!cur_valid_q || (step && cur_end));
+  assign load     = ready && (!cur_valid_q || (step && cur_end));
   assign row_re_o = step;
   assign row_o    = cur_row_q;
 
+  logic begins_q;                          // the next read is the first one of its request
   always_ff @(posedge clk_i) begin
     if (step) begin
-      cur_row_q  <= cur_row_q + RowW'(1);
-      cur_rows_q <= cur_rows_q - UsedW'(1);
-      cur_left_q <= cur_left_q - 11'(B);
-      row_void_q <= cur_void_q;
-      void_cnt_q <= (cur_left_q > 11'(B)) ? CntW'(B) : CntW'(cur_left_q);
+      cur_row_q    <= cur_row_q + RowW'(1);
+      cur_rows_q   <= cur_rows_q - UsedW'(1);
+      cur_left_q   <= cur_left_q - 11'(B);
+      row_void_q   <= cur_void_q;
+      row_last_q   <= cur_end && cur_last_q;
+      row_client_q <= cur_client_q;
+      row_err_q    <= cur_err_q;
+      void_cnt_q   <= (cur_left_q > 11'(B)) ? CntW'(B) : CntW'(cur_left_q);
     end
     if (load) begin
-      cur_void_q  <= err != DMA_ERR_OK;
-      cur_row_q   <= head.row;
-      cur_rows_q  <= done_rows_i;
-      cur_left_q  <= head.bytes;
-      cur_after_q <= head.row + RowW'(head.rows);
+      cur_void_q   <= err != DMA_ERR_OK;
+      cur_row_q    <= head.row;
+      cur_rows_q   <= done_rows_i;
+      cur_left_q   <= head.bytes;
+      cur_after_q  <= head.row + RowW'(head.rows);
+      cur_last_q   <= head.last;
+      cur_client_q <= head.client;
+      if (begins_q || cur_err_q == DMA_ERR_OK) cur_err_q <= err;
     end
     if (rst_i) begin
       cur_valid_q <= 1'b0;
       row_valid_q <= 1'b0;
       free_row_o  <= '0;
+      begins_q    <= 1'b1;
     end else begin
       if (load) cur_valid_q <= 1'b1;
       else if (step && cur_end) cur_valid_q <= 1'b0;
       if (adv) row_valid_q <= cur_valid_q;
       if (step && cur_end) free_row_o <= cur_after_q;
+      if (load) begins_q <= head.last;
     end
   end
 
-  logic [DataW-1:0] gb_data;
-  logic [CntW-1:0] avail, want;
-  logic take;
-  rnic_gearbox #(.Bytes(B)) u_gb (
-      .clk_i, .rst_i, .clear_i(1'b0), .in_valid_i(row_valid_q), .in_ready_o(gb_ready),
-      .in_data_i(row_void_q ? '0 : row_data_i), .in_cnt_i(row_void_q ? void_cnt_q : row_cnt_i),
-      .out_data_o(gb_data), .avail_o(avail), .take_i(take), .take_cnt_i(want)
-  );
-
-  // ---------------------------------------------------------------- requests out of the gearbox
   typedef struct packed {
     logic [ClW-1:0] client;
-    logic           last;
     dma_err_e       err;
-    logic [10:0]    bytes;
-  } seg_t;
-  seg_t seg;
-  logic seg_valid, seg_take;
-  // verilator lint_off PINCONNECTEMPTY
-  rnic_fifo #(.Width($bits(seg_t)), .Depth(4)) u_segs (
-      .clk_i, .rst_i, .in_valid_i(load), .in_ready_o(seg_ready), .in_data_i({head.client, head.last, err, head.bytes}),
-      .out_valid_o(seg_valid), .out_ready_i(seg_take), .out_data_o(seg), .level_o()
+  } told_t;
+  told_t told;
+  logic pack_valid, pack_last, out_ready;
+  logic [DataW-1:0] pack_data;
+  rnic_packer #(.Bytes(B), .MetaW($bits(told_t))) u_packer (
+      .clk_i, .rst_i, .in_valid_i(row_valid_q), .in_ready_o(pack_ready), .in_data_i(row_void_q ? '0 : row_data_i),
+      .in_cnt_i(row_void_q ? void_cnt_q : row_cnt_i), .in_last_i(row_last_q), .in_meta_i({row_client_q, row_err_q}),
+      .out_valid_o(pack_valid), .out_ready_i(out_ready), .out_data_o(pack_data), .out_last_o(pack_last), .out_meta_o(told)
   );
-  // verilator lint_on PINCONNECTEMPTY
-
-  // The request that goes out: bytes of its reads that are known so far.
-  logic req_valid_q, req_last_q, give_last, give_full, out_ready;
-  logic [ClW-1:0] req_client_q;
-  dma_err_e req_err_q;
-  logic [11:0] req_left_q, left_after;
-  assign give_last  = req_valid_q && req_last_q && req_left_q <= 12'(B) && 12'(avail) >= req_left_q;
-  assign give_full  = req_valid_q && avail == CntW'(B) && (req_left_q > 12'(B) || (req_left_q == 12'(B) && !req_last_q));
-  assign want       = give_last ? CntW'(req_left_q) : CntW'(B);
-  assign take       = (give_last || give_full) && out_ready;
-  assign left_after = take ? req_left_q - 12'(want) : req_left_q;
-  assign seg_take   = seg_valid && (!req_valid_q || (take && give_last) || (!req_last_q && !req_left_q[11]));
-  always_ff @(posedge clk_i) begin
-    if (seg_take) begin
-      req_client_q <= seg.client;
-      req_last_q   <= seg.last;
-      req_left_q   <= left_after + 12'(seg.bytes);
-      if (!req_valid_q || give_last || req_err_q == DMA_ERR_OK) req_err_q <= seg.err;
-    end else req_left_q <= left_after;
-    if (rst_i) begin
-      req_valid_q <= 1'b0;
-      req_left_q  <= '0;
-    end else if (seg_take) req_valid_q <= 1'b1;
-    else if (take && give_last) req_valid_q <= 1'b0;
-  end
 
   typedef struct packed {
     logic [ClW-1:0]   client;
@@ -192,9 +168,9 @@ module rnic_dma_deliver
   } out_t;
   out_t out_in, out;
   logic out_valid;
-  assign out_in = '{client: req_client_q, ctl: '{last: give_last, err: give_last ? req_err_q : DMA_ERR_OK}, data: gb_data};
+  assign out_in = '{client: told.client, ctl: '{last: pack_last, err: pack_last ? told.err : DMA_ERR_OK}, data: pack_data};
   rnic_skid #(.Width($bits(out_t))) u_out (
-      .clk_i, .rst_i, .in_valid_i(give_last || give_full), .in_ready_o(out_ready), .in_data_i(out_in),
+      .clk_i, .rst_i, .in_valid_i(pack_valid), .in_ready_o(out_ready), .in_data_i(out_in),
       .out_valid_o(out_valid), .out_ready_i(rsp_ready_i[out.client]), .out_data_o(out)
   );
   assign rsp_valid_o = NumRd'(out_valid) << out.client;

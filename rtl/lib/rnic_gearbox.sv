@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Byte gearbox: takes beats of 1 to Bytes bytes (from lane 0 up), gives beats of as many bytes as the
-// taker asks for (from lane 0 up), in order. It concatenates, splits and shifts byte streams; nothing else
-// in the core has a byte shifter.
+// taker asks for (from lane 0 up), in order. It concatenates, splits and shifts byte streams (rnic_packer only concatenates, for half
+// the cost).
 // Contract: in: in_cnt_i bytes (1..Bytes) are taken when in_valid_i && in_ready_o. out: avail_o tells how many
 // bytes stand in out_data_o (0..Bytes, lanes above are zero); the taker removes take_cnt_i (0..avail_o) bytes in
 // the cycle in which take_i is high. clear_i drops everything. Throughput: a full beat a cycle. Latency: 1.

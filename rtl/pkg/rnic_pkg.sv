@@ -336,6 +336,22 @@ package rnic_pkg;
     qpn_t        src_qpn;          // DETH
   } rx_desc_t;
 
+  // The same before the extended headers are told apart: they stand as they came, the first byte in the highest bits.
+  typedef struct packed {
+    logic [7:0]  opcode;
+    logic        se;
+    logic        ack_req;
+    logic [1:0]  pad;
+    logic [15:0] pkey;
+    qpn_t        dest_qpn;
+    psn_t        psn;
+    logic [1:0]  ecn;
+    gid_t        sgid;
+    logic [NUM_GID-1:0] gid_hit;
+    pay_len_t    payload_len;
+    logic [8*ATOMIC_ETH_BYTES-1:0] ext;
+  } rx_raw_t;
+
   localparam int unsigned NUM_CNT = 68;  // counters (CounterId); a block pulses the bit of what happened
   typedef logic [NUM_CNT-1:0] cnt_t;
 

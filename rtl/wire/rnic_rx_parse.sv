@@ -6,7 +6,8 @@
 // Contract: in: the stream of rnic_rx_mac, a beat every cycle. Out: payload beats of a packet, then (or with the last
 // of them) fin_valid_o with the verdict: drop_o names the counter of a refused packet; a good one is a request, a
 // response or neither (CNP: taken, and nothing follows). The payload of a packet that is refused may have been given in
-// part. desc_o holds in the cycle of fin_valid_o. Bytes that a cut packet lacks count as zero.
+// part. desc_o holds in the cycle of fin_valid_o and, of a good packet, until the next one that could be good ends: a packet has
+// 44 bytes at least, in front of it 14. Bytes that a cut packet lacks count as zero.
 // Latency: fin_valid_o 5 cycles after the packet's last beat. Extended headers behind an XRCETH are not taken apart: no
 // QP type with a data path has them.
 module rnic_rx_parse
@@ -42,7 +43,7 @@ module rnic_rx_parse
     output counter_id_e      drop_cnt_o,
     output logic             request_o,       // good, and a request
     output logic             response_o,
-    output rx_desc_t         desc_o,
+    output rx_raw_t          desc_o,
     output logic [15:0]      frame_len_o
 );
   localparam int unsigned IpMax = Ipv6 ? IPV6_HDR_BYTES : IPV4_HDR_BYTES;
@@ -181,21 +182,12 @@ module rnic_rx_parse
   udp_hdr_t udp;
   bth_t bth;
   opcode_info_t info;
-  atomic_eth_t atomic;
-  reth_t reth;
-  aeth_t aeth;
-  deth_t deth;
   /* verilator lint_on UNUSEDSIGNAL */
   logic [8*ATOMIC_ETH_BYTES-1:0] ext;
   assign ip  = ip_be[8*IPV6_HDR_BYTES-1-:8*IPV4_HDR_BYTES];
   assign ip6 = ip_be;
   assign {udp, bth, ext} = l4_be;
   assign info = opcode_info(bth.opcode);
-
-  assign atomic = ext;
-  assign reth   = ext[8*ATOMIC_ETH_BYTES-1-:8*RETH_BYTES];
-  assign aeth   = ext[8*ATOMIC_ETH_BYTES-1-:8*AETH_BYTES];
-  assign deth   = ext[8*ATOMIC_ETH_BYTES-1-:8*DETH_BYTES];
 
   // Lengths: 16-bit numbers that the packet claims, so one bit more for what lies below zero.
   logic [6:0] hdr_len;
@@ -277,21 +269,11 @@ module rnic_rx_parse
 `endif
   end
 
-  rx_desc_t desc;
-  logic [31:0] imm;
-  always_comb begin
-    // The last of the extended headers: behind nothing, DETH or RETH.
-    imm = l4_q[L4Min/4];
-    if (info.has_deth) imm = l4_q[(L4Min+DETH_BYTES)/4];
-    if (info.has_reth) imm = l4_q[(L4Min+RETH_BYTES)/4];
-    desc = '{
-        opcode: bth.opcode, se: bth.se, ack_req: bth.ack_req, pad: bth.pad_cnt, pkey: bth.pkey, dest_qpn: bth.dest_qp,
-        psn: bth.psn, ecn: v6_q ? ip6.ecn : ip.ecn, sgid: sgid, gid_hit: gid_hit, payload_len: pay_len_t'(pay_len), va: reth.va,
-        rkey: info.has_ieth ? ext[8*ATOMIC_ETH_BYTES-1-:32] : reth.rkey, dma_len: reth.dma_length,
-        swap_add: info.has_atomicack ? ext[8*(ATOMIC_ETH_BYTES-AETH_BYTES)-1-:64] : atomic.swap_add,
-        compare: atomic.compare, syndrome: aeth.syndrome, msn: aeth.msn, imm: imm, qkey: deth.qkey, src_qpn: deth.src_qp
-    };
-  end
+  rx_raw_t desc;
+  assign desc = '{
+      opcode: bth.opcode, se: bth.se, ack_req: bth.ack_req, pad: bth.pad_cnt, pkey: bth.pkey, dest_qpn: bth.dest_qp, psn: bth.psn,
+      ecn: v6_q ? ip6.ecn : ip.ecn, sgid: sgid, gid_hit: gid_hit, payload_len: pay_len_t'(pay_len), ext: ext
+  };
 
   logic request_q, response_q;
   always_ff @(posedge clk_i) begin
@@ -301,7 +283,8 @@ module rnic_rx_parse
     response_q    <= info.is_response;
     pay_request_o <= info.is_request;
     frame_len_o   <= frame_len_q;
-    if (end_q) desc_o <= desc;
+    // A packet that is too short to be good leaves what stands here: the one before it may still be on its way from here.
+    if (end_q && n_q >= 16'(IPV4_HDR_BYTES + L4Min + ICRC_BYTES)) desc_o <= desc;
   end
   always_comb begin
     drop_cnt_o = FailCnt[NumFail-1];

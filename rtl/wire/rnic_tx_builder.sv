@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes complete jobs from the two sources in turn, reads the context of their QP and writes the headers: Ethernet (with
-// a tag when the path has one), IPv4 or IPv6, UDP, BTH and extended headers. While a frame leaves, the next one is prepared.
+// Takes complete jobs from the two sources in turn, reads the context of their QP and writes the headers: IPv4 or IPv6,
+// UDP, BTH and extended headers, and tells what the Ethernet header needs. While a frame leaves, the next one is prepared.
 // The version of IP is that of the path's dgid; an empty entry of the GID table counts as the address zero.
-// Contract: head_*: see rnic_tx_payload. hdr_valid_o with everything about a frame is held until hdr_ready_i, the job is
+// Contract: head_*: see rnic_tx_payload; [0] are requests, [1] responses. hdr_valid_o with everything about a frame is held until hdr_ready_i, the job is
 // removed then. A job that failed is removed without a frame once all frames before it are out (idle_i):
 // fail_o pulses for its source with fail_err_o. 8 to 10 cycles from job to hdr_valid_o when the context comes at once.
 // Only headers that a job has fields for: RETH, AETH, AtomicETH, AtomicAckETH, ImmDt, IETH. Bytes are in lanes, the first one in bits 7:0.
@@ -12,8 +12,7 @@ module rnic_tx_builder
 #(
     parameter int unsigned QpIdxW = 10,
     parameter bit Ipv6 = 1'b1,
-    localparam int unsigned HdrMax = (Ipv6 ? IPV6_HDR_BYTES : IPV4_HDR_BYTES) + UDP_HDR_BYTES + BTH_BYTES + ATOMIC_ETH_BYTES,
-    localparam int unsigned EthMax = 18
+    localparam int unsigned HdrMax = (Ipv6 ? IPV6_HDR_BYTES : IPV4_HDR_BYTES) + UDP_HDR_BYTES + BTH_BYTES + ATOMIC_ETH_BYTES
 ) (
     input  logic             clk_i,
     input  logic             rst_i,
@@ -39,8 +38,9 @@ module rnic_tx_builder
     output logic [8*HdrMax-1:0] hdr_ip_o,        // IP header and what follows up to the payload
     output logic [6:0]       hdr_ip_len_o,
     output logic [15:0]      hdr_ip_total_o,     // IP header to pad, without the ICRC
-    output logic [8*EthMax-1:0] hdr_eth_o,
-    output logic             hdr_tagged_o,
+    output logic [47:0]      hdr_dmac_o,
+    output logic [15:0]      hdr_vlan_o,         // bit 15: the frame is tagged
+    output logic             hdr_v6_o,
     output logic             hdr_count_o,        // the packet's kind has a counter
     output counter_id_e      hdr_cnt_o
 );
@@ -60,7 +60,17 @@ module rnic_tx_builder
   /* verilator lint_off UNUSEDSIGNAL */
   opcode_info_t info;
   /* verilator lint_on UNUSEDSIGNAL */
-  assign job  = head_job_i[src_q];
+  always_comb begin
+    job          = head_job_i[src_q];
+    // What only requests have, and only responses.
+    job.va       = head_job_i[0].va;
+    job.rkey     = head_job_i[0].rkey;
+    job.dma_len  = head_job_i[0].dma_len;
+    job.imm      = head_job_i[0].imm;
+    job.compare  = head_job_i[0].compare;
+    job.syndrome = head_job_i[1].syndrome;
+    job.msn      = head_job_i[1].msn;
+  end
   assign info = opcode_info(job.opcode);
   rnic_tx_arb u_arb (.clk_i, .rst_i, .req_i(head_valid_i), .take_i(take), .any_o(any), .pick_o(pick));
 
@@ -204,30 +214,19 @@ module rnic_tx_builder
     end
   end
   logic [8*HdrMax-1:0] ip_be;
-  logic [8*EthMax-1:0] eth_be;
-  logic [47:0] dmac_be, smac_be;
-  always_comb for (int unsigned i = 0; i < 6; i++) begin
-    dmac_be[8*(5-i)+:8] = peer_q.dmac[8*i+:8];
-    smac_be[8*(5-i)+:8] = port_cfg_i.mac[8*i+:8];
-  end
   always_comb begin
     ip_be = '0;
     ip_be[8*HdrMax-1-:$bits({ip, udp, bth, ext})] = {ip, udp, bth, ext};
     if (peer_q.v6) ip_be = (8*HdrMax)'({ip6, udp, bth, ext});
   end
 `ifdef RNIC_CUT_TX_VLAN
-  assign hdr_tagged_o = 1'b0;
+  assign hdr_vlan_o = '0;
 `else
-  assign hdr_tagged_o = peer_q.vlan[15];
+  assign hdr_vlan_o = peer_q.vlan;
 `endif
-  logic [15:0] ethertype;
-  assign ethertype = peer_q.v6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4;
-  assign eth_be = {dmac_be, smac_be, hdr_tagged_o ? {ETHERTYPE_VLAN, peer_q.vlan[14:12], 1'b0, peer_q.vlan[11:0], ethertype}
-                                                  : {ethertype, 32'b0}};
-  always_comb begin
-    for (int unsigned i = 0; i < HdrMax; i++) hdr_ip_o[8*i+:8] = ip_be[8*(HdrMax-1-i)+:8];
-    for (int unsigned i = 0; i < EthMax; i++) hdr_eth_o[8*i+:8] = eth_be[8*(EthMax-1-i)+:8];
-  end
+  assign hdr_dmac_o = peer_q.dmac;
+  assign hdr_v6_o   = peer_q.v6;
+  always_comb for (int unsigned i = 0; i < HdrMax; i++) hdr_ip_o[8*i+:8] = ip_be[8*(HdrMax-1-i)+:8];
   assign hdr_ip_total_o = 16'(hdr_ip_len_o) + body_len;
   assign hdr_src_o      = src_q;
 
@@ -285,6 +284,7 @@ module rnic_tx_builder
   always_ff @(posedge clk_i) begin
     if (!rst_i && hdr_valid_o) begin
       a_known_headers : assert (info.valid && !info.has_deth && !info.has_xrceth && !info.is_cnp);
+      a_kind : assert (src_q ? !info.is_request : info.is_request);
       a_no_payload : assert (!info.pay_none || job.payload_len == '0);
     end
   end

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes Ethernet frames of packets: computes the ICRC and appends it, puts the Ethernet header before, drives the MAC.
-// Contract: meta_valid_i with the frame's header, held until meta_ready_o, before or with the packet's first beat; then
+// Contract: meta_valid_i with what its header needs, held until meta_ready_o, before or with the packet's first beat; then
 // its beats (packed, IP header first, up to the pad) without gaps as far as ip_ready_o allows. mac_tx_*: AXI-Stream;
 // within a frame mac_tx_valid_o does not fall, and not between frames that wait. done_valid_o pulses when the MAC has taken a frame's
 // last beat.
@@ -17,8 +17,10 @@ module rnic_tx_mac
     input  logic                rst_i,
     input  logic                meta_valid_i,
     output logic                meta_ready_o,
-    input  logic [8*EthMax-1:0] meta_eth_i,
-    input  logic                meta_tagged_i,
+    input  logic [47:0]         mac_i,             // our address, the first byte on the wire in bits 7:0
+    input  logic [47:0]         meta_dmac_i,
+    input  logic [15:0]         meta_vlan_i,       // bit 15: the frame is tagged
+    input  logic                meta_v6_i,
     input  logic [15:0]         meta_ip_total_i,   // bytes of the packet without ICRC
     input  logic                meta_src_i,
     input  logic                meta_count_i,
@@ -52,8 +54,9 @@ module rnic_tx_mac
 
   // ---------------------------------------------------------------- beats, frames and ICRCs wait for each other
   typedef struct packed {
-    logic [8*EthMax-1:0] eth;
-    logic                has_tag;
+    logic [47:0]         dmac;
+    logic [15:0]         vlan;
+    logic                v6;
     logic [15:0]         ip_total;
     logic                src;
     logic                count;
@@ -61,7 +64,7 @@ module rnic_tx_mac
   } meta_t;
   meta_t meta_in, meta;
   logic meta_valid, meta_pop;
-  assign meta_in = '{eth: meta_eth_i, has_tag: meta_tagged_i, ip_total: meta_ip_total_i, src: meta_src_i,
+  assign meta_in = '{dmac: meta_dmac_i, vlan: meta_vlan_i, v6: meta_v6_i, ip_total: meta_ip_total_i, src: meta_src_i,
                      count: meta_count_i, cnt: meta_cnt_i};
   /* verilator lint_off PINCONNECTEMPTY */
   rnic_fifo #(.Width($bits(meta_t)), .Depth(NumFrame)) u_meta (
@@ -134,7 +137,15 @@ module rnic_tx_mac
   logic [CntW-1:0] out_cnt;
   logic [4:0] eth_len;
   logic [15:0] frame_len;
-  assign eth_len     = meta.has_tag ? 5'(ETH_HDR_BYTES + VLAN_TAG_BYTES) : 5'(ETH_HDR_BYTES);
+  logic [15:0] ethertype;
+  logic [8*EthMax-1:0] eth;                // the first byte in lane 0
+  assign ethertype = meta.v6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4;
+  always_comb begin
+    eth = {32'd0, ethertype[7:0], ethertype[15:8], mac_i, meta.dmac};
+    if (meta.vlan[15])
+      eth[8*EthMax-1:96] = {ethertype[7:0], ethertype[15:8], meta.vlan[7:0], meta.vlan[14:12], 1'b0, meta.vlan[11:8], ETHERTYPE_VLAN[7:0], ETHERTYPE_VLAN[15:8]};
+  end
+  assign eth_len     = meta.vlan[15] ? 5'(ETH_HDR_BYTES + VLAN_TAG_BYTES) : 5'(ETH_HDR_BYTES);
   assign frame_len   = 16'(eth_len) + meta.ip_total + 16'(ICRC_BYTES);
   // While a frame leaves, its ICRC may still be there, and its last beat.
   logic own_crc_q;
@@ -146,7 +157,7 @@ module rnic_tx_mac
   assign start_valid = meta_valid && (32'(crc_level) > 32'(own_crc_q) || 32'(level) >= StartLevel + 32'(busy));
   assign meta_pop    = start_valid && start_ready;
   rnic_tx_prefix #(.DataW(DataW), .HdrMax(EthMax), .Unit(2), .BackToBack(BackToBack)) u_eth (
-      .clk_i, .rst_i, .start_valid_i(start_valid), .start_ready_o(start_ready), .start_hdr_i(meta.eth),
+      .clk_i, .rst_i, .start_valid_i(start_valid), .start_ready_o(start_ready), .start_hdr_i(eth),
       .start_hdr_len_i(eth_len), .start_total_i(frame_len),
       .body_valid_i(body_valid), .body_ready_o(body_ready), .body_data_i(body),
       .out_valid_o(out_valid), .out_ready_i(out_ready), .out_data_o(out_data), .out_cnt_o(out_cnt), .out_last_o(out_last),

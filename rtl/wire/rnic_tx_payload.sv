@@ -4,20 +4,24 @@
 // are taken after the job; up to 8 jobs are under way, so that the latencies of their DMA reads overlap. A DMA read is
 // asked for only when the buffer has room for the whole job, so that its data always sinks.
 // Out, in the jobs' order: head_valid_o with the job when its payload is complete; head_err_o tells that a DMA read
-// failed: then there is no payload. head_pop_i removes the job; its payload beats (packed, zero above the end) are
+// failed: then there is no payload. Fields of the other kind of job are zero. head_pop_i removes the job; its payload beats (packed, zero above the end) are
 // taken apart from it, before or after. From head_valid_o on the payload comes a beat a cycle without gaps.
 module rnic_tx_payload
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
 #(
     parameter int unsigned DataW = 64,
-    parameter int unsigned BufBytes = 8192   // at least 4096, a power of two
+    parameter int unsigned BufBytes = 8192,  // at least 4096, a power of two
+    parameter bit Responses = 1'b0           // the jobs are responses, else requests: fields of the other kind are not kept
 ) (
     input  logic             clk_i,
     input  logic             rst_i,
     input  logic             job_valid_i,
     output logic             job_ready_o,
+    // (of it, what its kind has)
+    // verilator lint_off UNUSEDSIGNAL
     input  tx_job_t          job_i,
+    // verilator lint_on UNUSEDSIGNAL
     input  logic             piece_valid_i,
     output logic             piece_ready_o,
     input  tx_piece_t        piece_i,
@@ -39,6 +43,7 @@ module rnic_tx_payload
 );
   localparam int unsigned Bytes = DataW / 8;
   localparam int unsigned CntW = $clog2(Bytes + 1);
+  localparam int unsigned LaneW = $clog2(Bytes);
   localparam int unsigned Beats = BufBytes / Bytes;
   localparam int unsigned RoomW = $clog2(Beats + 1);
   localparam int unsigned NumJob = 8;
@@ -59,10 +64,41 @@ module rnic_tx_payload
   /* verilator lint_off PINCONNECTEMPTY */
   logic glen_ready, wlen_ready, job_held, done_ready;
   assign job_push = job_valid_i && job_ready_o;
-  rnic_fifo #(.Width($bits(tx_job_t)), .Depth(NumJob)) u_jobs (
-      .clk_i, .rst_i, .in_valid_i(job_valid_i), .in_ready_o(job_ready_o), .in_data_i(job_i),
-      .out_valid_o(job_held), .out_ready_i(head_pop_i), .out_data_o(head_job_o), .level_o()
+  typedef struct packed {
+    qp_idx_t     qp_idx;
+    logic [7:0]  opcode;
+    logic        se;
+    logic        ack_req;
+    psn_t        psn;
+    pay_len_t    payload_len;
+    logic [63:0] swap_add;
+  } common_t;
+  common_t common_in, common;
+  assign common_in = '{qp_idx: job_i.qp_idx, opcode: job_i.opcode, se: job_i.se, ack_req: job_i.ack_req, psn: job_i.psn,
+                       payload_len: job_i.payload_len, swap_add: job_i.swap_add};
+  localparam int unsigned OwnW = Responses ? 8 + 24 : 64 + 32 + 32 + 32 + 64;
+  logic [OwnW-1:0] own_in, own;
+  if (Responses) begin : g_responses
+    assign own_in = {job_i.syndrome, job_i.msn};
+  end else begin : g_requests
+    assign own_in = {job_i.va, job_i.rkey, job_i.dma_len, job_i.imm, job_i.compare};
+  end
+  rnic_fifo #(.Width($bits(common_t) + OwnW), .Depth(NumJob)) u_jobs (
+      .clk_i, .rst_i, .in_valid_i(job_valid_i), .in_ready_o(job_ready_o), .in_data_i({common_in, own_in}),
+      .out_valid_o(job_held), .out_ready_i(head_pop_i), .out_data_o({common, own}), .level_o()
   );
+  always_comb begin
+    head_job_o             = '0;
+    head_job_o.qp_idx      = common.qp_idx;
+    head_job_o.opcode      = common.opcode;
+    head_job_o.se          = common.se;
+    head_job_o.ack_req     = common.ack_req;
+    head_job_o.psn         = common.psn;
+    head_job_o.payload_len = common.payload_len;
+    head_job_o.swap_add    = common.swap_add;
+    if (Responses) {head_job_o.syndrome, head_job_o.msn} = own[31:0];
+    else {head_job_o.va, head_job_o.rkey, head_job_o.dma_len, head_job_o.imm, head_job_o.compare} = 224'(own);
+  end
   rnic_fifo #(.Width($bits(pay_len_t)), .Depth(NumJob)) u_glen (
       .clk_i, .rst_i, .in_valid_i(job_push), .in_ready_o(glen_ready), .in_data_i(job_i.payload_len),
       .out_valid_o(glen_valid), .out_ready_i(glen_pop), .out_data_o(glen), .level_o()
@@ -120,9 +156,9 @@ module rnic_tx_payload
     end
   end
 
-  // ---------------------------------------------------------------- bytes into the gearbox, in the pieces' order
+  // ---------------------------------------------------------------- bytes into the packer, in the pieces' order
   pay_len_t fed_q, rest;
-  logic gb_valid, gb_ready, fire, piece_end, verdict_ready;
+  logic gb_valid, gb_ready, fire, piece_end;
   logic [CntW-1:0] gb_cnt;
   dma_err_e err_q, err;
   assign rest           = note.len - fed_q;
@@ -146,46 +182,36 @@ module rnic_tx_payload
     end
   end
 
-  // How the job's reads ended, noted with its last byte.
-  logic verdict_valid, verdict_pop;
-  dma_err_e verdict;
-  logic [2:0] verdict_bits;
-  assign verdict = dma_err_e'(verdict_bits);
-  rnic_fifo #(.Width(3), .Depth(NumJob)) u_verdicts (
-      .clk_i, .rst_i, .in_valid_i(note_pop && note.last), .in_ready_o(verdict_ready), .in_data_i(err),
-      .out_valid_o(verdict_valid), .out_ready_i(verdict_pop), .out_data_o(verdict_bits), .level_o()
-  );
-
   // ---------------------------------------------------------------- packed beats into the buffer
-  pay_len_t put_q, left;
-  logic [CntW-1:0] avail, beat_cnt;
+  // How the job's reads ended stands beside its last beat.
+  logic [2:0] verdict_bits;
+  dma_err_e verdict;
   logic [DataW-1:0] gb_in, gb_data, beat;
-  logic put, job_end, job_empty, failed, pay_room;
-  assign left      = wlen - put_q;
-  assign job_end   = left <= pay_len_t'(Bytes);
+  logic packed_valid, put, job_end, job_empty, failed, pay_room;
+  logic [LaneW-1:0] part;                // bytes of the job's last beat, 0: all
+  assign verdict   = dma_err_e'(verdict_bits);
   assign job_empty = wlen_valid && wlen == '0;
-  assign beat_cnt  = job_end ? CntW'(left) : CntW'(Bytes);
-  assign put       = wlen_valid && !job_empty && avail >= beat_cnt && (!job_end || verdict_valid);
+  assign put       = packed_valid && wlen_valid && !job_empty;
   assign wlen_pop  = job_empty || (put && job_end);
-  assign verdict_pop = put && job_end;
+  assign part      = LaneW'(wlen);
 `ifdef RNIC_CUT_TX_DMA_ERR
   assign failed = 1'b0;
 `else
   assign failed = verdict != DMA_ERR_OK;
 `endif
   always_comb begin
-    beat = '0;
-    for (int unsigned i = 0; i < Bytes; i++) if (CntW'(i) < beat_cnt) beat[8*i+:8] = gb_data[8*i+:8];
+    beat = gb_data;
+    for (int unsigned i = 1; i < Bytes; i++) if (job_end && part != '0 && LaneW'(i) >= part) beat[8*i+:8] = '0;
   end
 `ifdef RNIC_CUT_TX_INLINE
   assign gb_in = rd_rsp_data_i;
 `else
   assign gb_in = note.is_inline ? note.data : rd_rsp_data_i;
 `endif
-  rnic_gearbox #(.Bytes(Bytes)) u_gearbox (
-      .clk_i, .rst_i, .clear_i(1'b0), .in_valid_i(gb_valid), .in_ready_o(gb_ready),
-      .in_data_i(gb_in), .in_cnt_i(gb_cnt),
-      .out_data_o(gb_data), .avail_o(avail), .take_i(put), .take_cnt_i(beat_cnt)
+  rnic_packer #(.Bytes(Bytes), .MetaW(3)) u_packer (
+      .clk_i, .rst_i, .in_valid_i(gb_valid), .in_ready_o(gb_ready), .in_data_i(gb_in), .in_cnt_i(gb_cnt),
+      .in_last_i(piece_end && note.last), .in_meta_i(err), .out_valid_o(packed_valid),
+      .out_ready_i(wlen_valid && !job_empty), .out_data_o(gb_data), .out_last_o(job_end), .out_meta_o(verdict_bits)
   );
   rnic_ram_fifo #(.Width(DataW), .Depth(Beats)) u_pay (
       .clk_i, .rst_i, .in_valid_i(put), .in_ready_o(pay_room), .in_data_i(beat),
@@ -194,11 +220,6 @@ module rnic_tx_payload
   );
   assign room_take = start ? beats_of(glen) : '0;
   assign room_give = RoomW'(pay_valid_o && pay_ready_i) + ((put && job_end && failed) ? beats_of(wlen) : '0);
-
-  always_ff @(posedge clk_i) begin
-    if (rst_i || wlen_pop) put_q <= '0;
-    else if (put) put_q <= put_q + pay_len_t'(Bytes);
-  end
 
   // Jobs that are complete, in their order.
   logic [2:0] head_err_bits;
@@ -216,7 +237,6 @@ module rnic_tx_payload
       if (job_push) a_job_len : assert (job_i.payload_len <= pay_len_t'(4096));
       if (note_push) a_pieces_add_up : assert (piece_i.len != '0 && piece_i.len <= want_q);
       if (note_push && piece_i.is_inline) a_inline_fits : assert (piece_i.len <= pay_len_t'(Bytes));
-      if (note_pop && note.last) a_verdict_room : assert (verdict_ready);
       if (fire && !note.is_inline) a_read_in_step : assert (rd_rsp_ctl_i.last == piece_end);
       if (put) a_reserved : assert (pay_room);
       if (wlen_pop) a_done_room : assert (done_ready);

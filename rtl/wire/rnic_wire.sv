@@ -25,7 +25,7 @@ module rnic_wire
     // received packets: [0] requests, [1] responses; payload beats are packed, ceil(payload_len / (DataW/8)) of them, none for 0
     output logic [1:0] rx_desc_valid_o, input logic [1:0] rx_desc_ready_i, output rx_desc_t [1:0] rx_desc_o,
     output logic [1:0] rx_pay_valid_o, input logic [1:0] rx_pay_ready_i, output logic [1:0][DataW-1:0] rx_pay_data_o, output logic [1:0] rx_pay_last_o,
-    // transmit sources: [0] requester, [1] responder
+    // transmit sources: [0] requester, whose jobs are requests, [1] responder, whose jobs are responses
     input  logic [1:0] tx_job_valid_i, output logic [1:0] tx_job_ready_o, input tx_job_t [1:0] tx_job_i,
     input  logic [1:0] tx_piece_valid_i, output logic [1:0] tx_piece_ready_o, input tx_piece_t [1:0] tx_piece_i, input logic [1:0][DataW-1:0] tx_piece_data_i,
     output logic [1:0] tx_done_o,
@@ -40,7 +40,6 @@ module rnic_wire
   localparam int unsigned Bytes = DataW / 8;
   localparam int unsigned CntW = $clog2(Bytes + 1);
   localparam int unsigned IpHdrMax = (Ipv6 ? IPV6_HDR_BYTES : IPV4_HDR_BYTES) + UDP_HDR_BYTES + BTH_BYTES + ATOMIC_ETH_BYTES;
-  localparam int unsigned EthMax = 18;
 
   // ---------------------------------------------------------------- receive
   logic ip_valid, ip_first, ip_last, dmac_ok, ipv4, ipv6, mac_err;
@@ -58,7 +57,7 @@ module rnic_wire
   logic [DataW-1:0] pay_data;
   logic [15:0] fin_len;
   counter_id_e rx_drop_cnt;
-  rx_desc_t fin_desc;
+  rx_raw_t fin_desc;
   rnic_rx_parse #(.DataW(DataW), .Ipv6(Ipv6)) u_rx_parse (
       .clk_i, .rst_i, .gid_v4_i(port_cfg_i.gid_v4), .gid_v6_i(port_cfg_i.gid_v6), .gid_i(port_cfg_i.gid), .ip_valid_i(ip_valid),
       .ip_first_i(ip_first), .ip_last_i(ip_last), .ip_data_i(ip_data), .ip_cnt_i(ip_cnt), .dmac_ok_i(dmac_ok),
@@ -68,16 +67,18 @@ module rnic_wire
       .frame_len_o(fin_len)
   );
 
-  logic [1:0] overflow;
+  logic [1:0] overflow, desc_room, take;
   for (genvar c = 0; c < 2; c++) begin : g_rx_buf
-    rnic_rx_buf #(.DataW(DataW), .BufBytes(RxBufBytes), .NumDesc(RxNumDesc), .Responses(c == 1), .Ipv6(Ipv6)) u_rx_buf (
+    rnic_rx_buf #(.DataW(DataW), .BufBytes(RxBufBytes)) u_rx_buf (
         .clk_i, .rst_i, .pay_valid_i(pay_valid && pay_request == (c == 0)), .pay_data_i(pay_data), .pay_last_i(pay_last),
-        .end_i(fin_valid), .commit_i((c == 0) ? rx_request : rx_response), .desc_i(fin_desc), .overflow_o(overflow[c]),
-        .desc_valid_o(rx_desc_valid_o[c]), .desc_ready_i(rx_desc_ready_i[c]), .desc_o(rx_desc_o[c]),
+        .end_i(fin_valid), .commit_i((c == 0) ? rx_request : rx_response), .desc_room_i(desc_room[c]), .take_o(take[c]), .overflow_o(overflow[c]),
         .pay_valid_o(rx_pay_valid_o[c]), .pay_ready_i(rx_pay_ready_i[c]), .pay_data_o(rx_pay_data_o[c]),
         .pay_last_o(rx_pay_last_o[c])
     );
   end
+  rnic_rx_desc #(.DataW(DataW), .NumDesc(RxNumDesc), .Ipv6(Ipv6)) u_rx_desc (
+      .clk_i, .rst_i, .take_i(take), .room_o(desc_room), .desc_i(fin_desc), .valid_o(rx_desc_valid_o), .ready_i(rx_desc_ready_i), .desc_o(rx_desc_o)
+  );
 
   // ---------------------------------------------------------------- transmit
   logic [1:0] head_valid, head_pop, src_pay_valid, src_pay_ready;
@@ -85,7 +86,7 @@ module rnic_wire
   tx_job_t [1:0] head_job;
   logic [1:0][DataW-1:0] src_pay_data;
   for (genvar s = 0; s < 2; s++) begin : g_tx_payload
-    rnic_tx_payload #(.DataW(DataW), .BufBytes(TxBufBytes)) u_tx_payload (
+    rnic_tx_payload #(.DataW(DataW), .BufBytes(TxBufBytes), .Responses(s == 1)) u_tx_payload (
         .clk_i, .rst_i, .job_valid_i(tx_job_valid_i[s]), .job_ready_o(tx_job_ready_o[s]), .job_i(tx_job_i[s]),
         .piece_valid_i(tx_piece_valid_i[s]), .piece_ready_o(tx_piece_ready_o[s]), .piece_i(tx_piece_i[s]),
         .piece_data_i(tx_piece_data_i[s]), .rd_req_valid_o(rd_req_valid_o[s]), .rd_req_ready_i(rd_req_ready_i[s]),
@@ -96,11 +97,12 @@ module rnic_wire
     );
   end
 
-  logic hdr_valid, hdr_ready, hdr_src, hdr_tagged, hdr_count, tx_idle, mac_idle;
+  logic hdr_valid, hdr_ready, hdr_src, hdr_v6, hdr_count, tx_idle, mac_idle;
   logic [8*IpHdrMax-1:0] hdr_ip;
   logic [6:0] hdr_ip_len;
   logic [15:0] hdr_ip_total;
-  logic [8*EthMax-1:0] hdr_eth;
+  logic [47:0] hdr_dmac;
+  logic [15:0] hdr_vlan;
   logic [1:0] tx_fail;
   tx_err_t tx_fail_err;
   counter_id_e hdr_cnt;
@@ -109,7 +111,7 @@ module rnic_wire
       .head_pop_o(head_pop), .cold_req_valid_o, .cold_req_ready_i, .cold_req_idx_o, .cold_rsp_valid_i, .cold_rsp_i,
       .idle_i(tx_idle), .fail_o(tx_fail), .fail_err_o(tx_fail_err), .hdr_valid_o(hdr_valid), .hdr_ready_i(hdr_ready),
       .hdr_src_o(hdr_src), .hdr_ip_o(hdr_ip), .hdr_ip_len_o(hdr_ip_len), .hdr_ip_total_o(hdr_ip_total),
-      .hdr_eth_o(hdr_eth), .hdr_tagged_o(hdr_tagged), .hdr_count_o(hdr_count), .hdr_cnt_o(hdr_cnt)
+      .hdr_dmac_o(hdr_dmac), .hdr_vlan_o(hdr_vlan), .hdr_v6_o(hdr_v6), .hdr_count_o(hdr_count), .hdr_cnt_o(hdr_cnt)
   );
 
   // The frame goes to both at once: its headers before the payload here, the Ethernet header there.
@@ -131,8 +133,8 @@ module rnic_wire
   counter_id_e done_cnt;
   logic [15:0] done_len;
   rnic_tx_mac #(.DataW(DataW)) u_tx_mac (
-      .clk_i, .rst_i, .meta_valid_i(hdr_valid && join_ready), .meta_ready_o(meta_ready), .meta_eth_i(hdr_eth),
-      .meta_tagged_i(hdr_tagged), .meta_ip_total_i(hdr_ip_total), .meta_src_i(hdr_src), .meta_count_i(hdr_count),
+      .clk_i, .rst_i, .meta_valid_i(hdr_valid && join_ready), .meta_ready_o(meta_ready), .mac_i(port_cfg_i.mac), .meta_dmac_i(hdr_dmac),
+      .meta_vlan_i(hdr_vlan), .meta_v6_i(hdr_v6), .meta_ip_total_i(hdr_ip_total), .meta_src_i(hdr_src), .meta_count_i(hdr_count),
       .meta_cnt_i(hdr_cnt), .ip_valid_i(tx_ip_valid), .ip_ready_o(tx_ip_ready), .ip_data_i(tx_ip_data),
       .ip_cnt_i(tx_ip_cnt), .ip_last_i(tx_ip_last), .mac_tx_valid_o, .mac_tx_ready_i, .mac_tx_data_o, .mac_tx_keep_o,
       .mac_tx_last_o, .done_valid_o(done_valid), .done_src_o(done_src), .done_count_o(done_count),
