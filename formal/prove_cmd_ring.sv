@@ -42,6 +42,7 @@ module prove_cmd_ring
   logic [2:0] status;
   logic dma_err, rd_valid, rsp_ready, cmd_valid, cpl_valid, cpl_ready, wr_valid, wr_last, done, msix_valid;
   logic [511:0] cmd, wr_data;
+  logic cmd_rsvd;
   dma_rd_req_t rd_req;
   dma_wr_hdr_t wr_hdr;
 
@@ -55,7 +56,7 @@ module prove_cmd_ring
       .clk_i, .rst_i, .go_i(1'b1), .ring_base_i(base_i), .log_size_i, .restart_i, .producer_we_i, .producer_i, .producer_o(producer), .consumer_o(consumer),
       .status_o(status), .dma_err_o(dma_err), .rd_req_valid_o(rd_valid), .rd_req_ready_i(rd_ready_i), .rd_req_o(rd_req),
       .rd_rsp_valid_i(rsp_valid_i), .rd_rsp_ready_o(rsp_ready), .rd_rsp_data_i(rsp_data_i), .rd_rsp_ctl_i(rsp_ctl_i),
-      .cmd_valid_o(cmd_valid), .cmd_ready_i(!ex_busy), .cmd_o(cmd), .done_i(done)
+      .cmd_valid_o(cmd_valid), .cmd_ready_i(!ex_busy), .cmd_o(cmd), .cmd_rsvd_o(cmd_rsvd), .done_i(done)
   );
   rnic_cmd_cpl #(.DataW(512)) cpl (
       .clk_i, .rst_i, .restart_i, .cpl_base_i(base_i), .log_size_i, .cpl_valid_i(cpl_valid), .cpl_ready_o(cpl_ready), .cpl_i,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges a command before anything is done: opcode, reserved bits, and for all but the QP commands also handle and parameters.
+// Judges a command before anything is done: opcode, reserved bits (rsvd_i: one is set), and for all but the QP commands also handle and parameters.
 // Contract: cmd_i is held; the answer is right from the second cycle on. The views marked "later" belong to cmd_i's handle and stand
 // from the second cycle on, the others are looked up in the first. status_o OK, or the first thing wrong with detail_o its
 // byte offset in the command. The order is that of the statements.
@@ -13,7 +13,10 @@ module rnic_cmd_check
     parameter int unsigned MaxRqStride = 4
 ) (
     input  logic clk_i,
-    input  logic [511:0] cmd_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input  logic [511:0] cmd_i,              // (the rest is the QP engine's)
+    // verilator lint_on UNUSEDSIGNAL
+    input  logic rsvd_i,
     input  logic fatal_i,
     input  logic [NUM_PD-1:0] pd_valid_i,
     input  logic [NumCq-1:0] cq_valid_i,
@@ -64,16 +67,13 @@ module rnic_cmd_check
   assign out  = cmd_i;
 
   // ---------------------------------------------------------------- first cycle
-  logic [511:0] rsvd;
   logic [15:0] pd;
   logic [31:0] eqn;
   // verilator lint_off UNUSEDSIGNAL
   logic [64:0] va_end, host_end;             // (their carry)
   // verilator lint_on UNUSEDSIGNAL
-  logic [7:0] rsvd_q;                        // a reserved bit is set in this 64-bit word
   logic known_q, pd_ok_q, cq_ok_q, srq_ok_q, xrcd_ok_q, eq_ok_q, eq_there_q, eq_used_q, va_wrap_q, host_wrap_q;
   logic [31:0] handle;
-  assign rsvd     = cmd_i & cmd_rsvd_mask(hdr.opcode);
   assign handle   = hdr.handle;
   assign pd       = (hdr.opcode == CMD_OPCODE_CREATE_MR || hdr.opcode == CMD_OPCODE_REREG_MR) ? mr.pd : (hdr.opcode == CMD_OPCODE_CREATE_SRQ) ? srq.pd : (handle >> 16 != '0) ? '1 : 16'(handle);
   assign eqn      = (hdr.opcode == CMD_OPCODE_CREATE_CQ) ? 32'(cq.eq) : handle;
@@ -81,7 +81,6 @@ module rnic_cmd_check
   assign va_end   = {1'b0, mr.va} + {1'b0, mr.length} - 65'd1;
   assign host_end = {1'b0, mr.host_addr} + {1'b0, mr.length} - 65'd1;
   always_ff @(posedge clk_i) begin
-    for (int unsigned w = 0; w < 8; w++) rsvd_q[w] <= rsvd[64*w+:64] != '0;
     known_q     <= cmd_known(hdr.opcode);
     pd_ok_q     <= 32'(pd) < NUM_PD && pd_valid_i[pd[PdW-1:0]];
     cq_ok_q     <= handle < NumCq && cq_valid_i[handle[CqW-1:0]];
@@ -125,7 +124,7 @@ module rnic_cmd_check
     end else if (!known_q) begin
       status_o = CMD_STATUS_BAD_OPCODE;
 `ifndef RNIC_CUT_CMD_RESERVED
-    end else if (rsvd_q != '0) begin
+    end else if (rsvd_i) begin
       status_o = CMD_STATUS_RESERVED_SET;
 `endif
     end else begin

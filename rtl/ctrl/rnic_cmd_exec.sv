@@ -27,6 +27,7 @@ module rnic_cmd_exec
     input  logic cmd_valid_i,
     output logic cmd_ready_o,
     input  logic [511:0] cmd_i,
+    input  logic cmd_rsvd_i,                 // it has a reserved bit set
     output logic [511:0] cmd_o,              // the one under way
     output logic cpl_valid_o,
     input  logic cpl_ready_i,
@@ -113,6 +114,7 @@ module rnic_cmd_exec
   } state_e;
   state_e state_q;
   logic [511:0] cmd_q;
+  logic rsvd_q;
   // verilator lint_off UNUSEDSIGNAL
   cmd_header_t hdr;                          // (the parameters are read where they are used)
   cmd_mr_t mr;
@@ -168,7 +170,7 @@ module rnic_cmd_exec
   cmd_status_e status;
   logic [31:0] detail;
   rnic_cmd_check #(.NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .MaxRqStride(MaxRqStride)) u_check (
-      .clk_i, .cmd_i(cmd_q), .fatal_i, .pd_valid_i(pd_valid_q), .cq_valid_i, .eq_valid_i, .eq_used_i(eq_used), .srq_valid_i,
+      .clk_i, .cmd_i(cmd_q), .rsvd_i(rsvd_q), .fatal_i, .pd_valid_i(pd_valid_q), .cq_valid_i, .eq_valid_i, .eq_used_i(eq_used), .srq_valid_i,
       .xrcd_valid_i(xrcd_valid_q), .pd_used_i, .cq_used_i, .srq_used_i, .xrcd_used_i, .mr_valid_i, .mr_key_i, .mr_kind_i, .mr_bound_i,
       .pd_free_i(pd_free), .cq_free_i(cq_free), .mr_free_i(mr_free), .srq_free_i(srq_free), .xrcd_free_i(xrcd_free), .gid_ok_i,
       .status_o(status), .detail_o(detail)
@@ -255,6 +257,7 @@ module rnic_cmd_exec
         gone_q <= 1'b0;
         if (cmd_valid_i && !restart_i) begin
           cmd_q   <= cmd_i;
+          rsvd_q  <= cmd_rsvd_i;
           state_q <= ST_CHECK;
         end
       end

@@ -3,7 +3,7 @@
 // Contract: commands come out in ring order, held until taken; at most Depth are fetched ahead. A doorbell beyond the ring, backwards,
 // or while the ring does not run is refused and remembered (status bit 1). A ring that cannot be read stops for good (status
 // bit 2, dma_err_o pulses); of the read that failed nothing comes out. Writing LOG_SIZE restarts it at entry 0; what reads of the old
-// ring bring is thrown away. done_i counts a command whose completion has been accepted. rd_rsp_ready_o is always high.
+// ring bring is thrown away. cmd_rsvd_o: a reserved bit of the command is set (seen as its words go by). done_i counts a command whose completion has been accepted. rd_rsp_ready_o is always high.
 module rnic_cmd_ring
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -33,6 +33,7 @@ module rnic_cmd_ring
     output logic cmd_valid_o,
     input  logic cmd_ready_i,
     output logic [511:0] cmd_o,
+    output logic cmd_rsvd_o,
     input  logic done_i
 );
   localparam int unsigned Beats = 512 / DataW;
@@ -94,7 +95,12 @@ module rnic_cmd_ring
   // ---------------------------------------------------------------- one command, word by word
   logic [511:0] cmd_q;
   logic [BeatW-1:0] beat_q;
-  logic full_q, take;
+  logic full_q, take, rsvd_q;
+  logic [7:0] op_q, op;
+  logic [511:0] mask;
+  assign op         = (beat_q == '0) ? word[7:0] : op_q;   // it stands in the first word
+  assign mask       = cmd_rsvd_mask(op);
+  assign cmd_rsvd_o = rsvd_q;
   assign cmd_o       = cmd_q;
   assign cmd_valid_o = full_q;
   assign take        = full_q && cmd_ready_i;
@@ -104,6 +110,8 @@ module rnic_cmd_ring
   always_ff @(posedge clk_i) begin
     if (word_valid && word_ready) begin
       cmd_q  <= 512'({word, cmd_q} >> DataW);
+      op_q   <= op;
+      rsvd_q <= (rsvd_q && beat_q != '0) || (word & mask[32'(beat_q)*DataW+:DataW]) != '0;
       beat_q <= got_cmd ? '0 : beat_q + BeatW'(1);
     end
     if (got_cmd) full_q <= 1'b1;

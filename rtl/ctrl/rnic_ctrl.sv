@@ -73,7 +73,7 @@ module rnic_ctrl
   localparam int unsigned EqW = $clog2(NUM_EQ);
 
   // ---------------------------------------------------------------- commands: ring, executor, completions
-  logic cmd_valid, cmd_ready, cpl_valid, cpl_ready, cpl_done, ring_err, timeout;
+  logic cmd_valid, cmd_ready, cpl_valid, cpl_ready, cpl_done, ring_err, timeout, fetched_rsvd;
   logic [511:0] fetched, cmd;
   cmd_completion_t cpl;
   rnic_cmd_ring #(.DataW(DataW)) u_ring (
@@ -81,7 +81,7 @@ module rnic_ctrl
       .ring_base_i(cmd_ring_base_i), .log_size_i(cmd_log_size_i), .restart_i(cmd_restart_i), .producer_we_i(cmd_producer_we_i),
       .producer_i(cmd_producer_i), .producer_o(cmd_producer_o), .consumer_o(cmd_consumer_o), .status_o(cmd_status_o), .dma_err_o(ring_err),
       .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i,
-      .cmd_valid_o(cmd_valid), .cmd_ready_i(cmd_ready), .cmd_o(fetched), .done_i(cpl_done)
+      .cmd_valid_o(cmd_valid), .cmd_ready_i(cmd_ready), .cmd_o(fetched), .cmd_rsvd_o(fetched_rsvd), .done_i(cpl_done)
   );
 
   logic ask_ok, pd_used, cq_used, srq_used, xrcd_used, mr_there, gid_ok, mr_set, mr_clr, mr_ref, mr_ref_inc, cq_op_valid, cq_op_done, cq_clr, cq_idle;
@@ -101,7 +101,7 @@ module rnic_ctrl
   logic [$clog2(NumSrq)-1:0] srq_idx;
   rnic_cmd_exec #(.NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .MaxRqStride(MaxRqStride), .DrainLog(DrainLog)) u_exec (
       .clk_i, .rst_i, .restart_i(cmd_restart_i), .fatal_i(fatal_o), .timeout_o(timeout),
-      .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_i(fetched), .cmd_o(cmd),
+      .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_i(fetched), .cmd_rsvd_i(fetched_rsvd), .cmd_o(cmd),
       .cpl_valid_o(cpl_valid), .cpl_ready_i(cpl_ready), .cpl_o(cpl),
       .qp_cmd_valid_o, .qp_cmd_ready_i, .qp_cpl_valid_i, .qp_cpl_ready_o, .qp_cpl_i, .drain_req_o, .drain_ack_i,
       .pd_valid_o, .cq_valid_i(cq_valid_o), .eq_valid_i(eq_valid), .ask_ok_i(ask_ok), .pd_used_i(pd_used), .cq_used_i(cq_used),
