@@ -69,6 +69,7 @@ rtl/send/rnic_send_place.sv
 rtl/send/rnic_send_plan.sv
 rtl/send/rnic_send_resp.sv
 rtl/send/rnic_send_retire.sv
+rtl/send/rnic_send_ring.sv
 rtl/send/rnic_sge_walk.sv
 rtl/send/rnic_wqe_cache.sv
 rtl/recv/rnic_read_engine.sv

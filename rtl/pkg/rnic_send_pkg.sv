@@ -42,8 +42,18 @@ package rnic_send_pkg;
     RD_ANY      // asked again: packets of both requests may come
   } rd_phase_e;
 
+  // A section's timer.
+  typedef struct packed {
+    tick_t       deadline;
+    logic        rnr_wait;    // it is the end of an RNR wait
+    logic        on;
+  } sq_timer_t;
+
   // Requester section of a QP. Window: una <= next <= top (as distances from una); WQEs: cons <= snd <= fresh.
   typedef struct packed {
+    rec_idx_t    head;        // list of records
+    rec_idx_t    tail;
+    rec_idx_t    rd_rec;      // record of the oldest READ or atomic that is not answered
     epoch_t      epoch;
     logic        live;        // PSNs were taken from the control section
     logic        halted;      // a WQE failed: nothing but flushing until a new life
@@ -57,26 +67,67 @@ package rnic_send_pkg;
     psn_t        top_psn;     // first one never used
     logic        resync;      // the send pointer goes back (or on) to una_psn
     logic        alone;       // a record covers more than MaxSmallPsn PSNs: it stands alone
-    rec_idx_t    head;        // list of records
-    rec_idx_t    tail;
-    logic [7:0]  count;
+    logic [7:0]  count;       // records
     logic [4:0]  rd_cnt;      // READs and atomics sent and not answered
-    rec_idx_t    rd_rec;      // the oldest of them
-    psn_t        rd_psn;      // PSN of the response that it waits for
+    psn_t        rd_psn;      // PSN of the response that the oldest of them waits for
     rd_phase_e   rd_phase;
     logic        rd_lost;     // its loss was seen and acted upon
     logic [2:0]  retries;     // since the last progress
     logic [2:0]  rnr_tries;
-    logic        rnr_wait;    // deadline is the end of an RNR wait
-    logic        timer_on;
-    tick_t       deadline;
     logic        rem_fail;    // the WQE that holds una_psn fails with rem_status
     logic [7:0]  rem_status;
     logic        loc_fail;    // WQE loc_wqe fails with loc_status when it is the oldest; sending stops before it
     wqe_idx_t    loc_wqe;
     logic [7:0]  loc_status;
     logic [7:0]  loc_vendor;
+    sq_timer_t   timer;
   } sq_sec_t;
+
+  // What a unit makes of the visited section: what happened, and the values that only the unit knows. What that changes, the section's
+  // owner knows (rnic_send_ctl).
+  typedef struct packed {
+    logic        moved;       // everything before ack_psn is acknowledged, which is progress
+    psn_t        ack_psn;
+    logic        retry;       // what was sent from una_psn on is lost: again, if there is a retry left
+    logic        lost;        // the loss of the oldest READ's response is being acted upon
+    logic        rnr;         // the peer was not ready: again,
+    logic        rnr_wait;    // after the time that it named
+    logic        rem_fail;
+    logic [7:0]  rem_status;
+    logic        loc_fail;    // the sink of the READ loc_wqe
+    wqe_idx_t    loc_wqe;
+    logic [7:0]  loc_status;
+    logic [7:0]  loc_vendor;
+    logic        taken;       // the response before ack_psn, of the oldest READ or atomic
+    logic        answered;    // with that it has all
+    logic        rd_next;     // the oldest one is now rd_rec, whose first response has rd_psn
+    rec_idx_t    rd_rec;
+    psn_t        rd_psn;
+  } resp_upd_t;
+  typedef struct packed {
+    logic        pop;         // the oldest WQE has completed
+    logic        fail;        // the same, and it failed: nothing is sent any more
+    logic        flush;       // the same, flushed; the queue's beginning goes with it
+    logic        clear;       // all records are given back
+    rec_idx_t    next;        // pop: the record after it
+  } retire_upd_t;
+  typedef struct packed {
+    logic        seek;        // the send pointer went to una_psn
+    logic        sent;        // it went over a packet
+    logic        fail;        // the WQE there fails
+    wqe_idx_t    snd_wqe;     // seek, sent
+    logic [31:0] snd_off;
+    logic [31:0] msg_len;
+    psn_t        next_psn;
+    logic        top;         // sent: the PSN was never used
+    logic        timed;       // and something may get lost
+    logic        fresh;       // the message has no record yet: it gets rec_new
+    logic        is_read;
+    logic        alone;
+    rec_idx_t    rec_new;
+    logic [7:0]  loc_status;  // fail
+    logic [7:0]  loc_vendor;
+  } pkt_upd_t;
 
   // More PSNs than this: the message stands alone in the list, so that distances stay below 2^23.
   // (a block that is linted alone may not use it)
@@ -90,7 +141,6 @@ package rnic_send_pkg;
     qp_ctx_t  ctx;            // hot: live
     wqe_idx_t prod;
     sq_sec_t  sec;
-    tick_t    now;
   } visit_t;
 
   // What a WQE and the section make of the next packet.
@@ -104,7 +154,7 @@ package rnic_send_pkg;
     logic        first;
     logic        sent_before; // its PSN was used
     logic        is_small;    // at most MaxSmallPsn PSNs
-    logic [3:0]  shift;       // log2 of the path MTU
+    logic [31:0] mtu;         // of the path, in bytes
     logic [31:0] left;        // bytes of the message from this packet on
     pay_len_t    n;           // payload
   } plan_t;
@@ -114,9 +164,7 @@ package rnic_send_pkg;
     logic     valid;
     logic     resp;           // the lines of the response side
     logic     want;           // when the line is on its way: tell when it is here
-    qp_idx_t  idx;
-    epoch_t   epoch;
-    wqe_idx_t wqe;
+    wqe_idx_t wqe;            // of the visited QP
   } look_req_t;
   typedef struct packed {
     logic      hit;
@@ -128,8 +176,6 @@ package rnic_send_pkg;
   typedef struct packed {
     logic        valid;
     logic        want;        // tell when it is here
-    logic [63:0] addr;
-    logic [15:0] len;
   } fetch_req_t;
   typedef struct packed {
     logic      valid;
@@ -150,7 +196,6 @@ package rnic_send_pkg;
     logic [4:0]  nsge;
     logic [31:0] off;
     logic [31:0] len;
-    logic [15:0] pd;
     logic [3:0]  access;
   } walk_req_t;
   typedef struct packed {
@@ -159,39 +204,22 @@ package rnic_send_pkg;
     logic [35:0] sum;
   } walk_res_t;
 
-  // Initial value of a section.
-  function automatic sq_sec_t sec_init(epoch_t epoch);
-    sq_sec_t s;
-    s = '0;
-    s.epoch = epoch;
-    s.rd_phase = RD_FIRST;
-    return s;
-  endfunction
-
   // Ticks of the transport timer: at least 4.096 us * 2^code.
   function automatic tick_t timeout_ticks(logic [4:0] code);
-    return (tick_t'(4) << code) + tick_t'(1);
+    return (tick_t'(4) << code) | tick_t'(1);
   endfunction
   function automatic tick_t rnr_ticks(logic [4:0] code);
-    return tick_t'(32'((rnr_timer_ns(code) + 32'd1023) >> 10)) + tick_t'(1);
-  endfunction
-
-  // Restarts the transport timer, or stops it when nothing is outstanding. An RNR wait is left alone.
-  function automatic sq_sec_t timer_restart(sq_sec_t sec, logic [4:0] code, tick_t now);
-    sq_sec_t s;
-    s = sec;
-    if (!s.rnr_wait) begin
-      s.timer_on = code != '0 && s.una_psn != s.top_psn;
-      s.deadline = now + timeout_ticks(code);
-    end
-    return s;
+    // A table: what the code says is only known when it is asked for.
+    logic [31:0][19:0] table_v;
+    for (int unsigned i = 0; i < 32; i++) table_v[i] = 20'(((rnr_timer_ns(5'(i)) + 32'd1023) >> 10) + 32'd1);
+    return tick_t'(table_v[code]);
   endfunction
 
   // Something to send, or to send again.
   // Functions of a few fields.
   // verilator lint_off UNUSEDSIGNAL
   function automatic logic has_work(sq_sec_t s, wqe_idx_t prod);
-    return !s.halted && !s.rnr_wait && !s.rem_fail && (s.snd_wqe != prod || s.snd_off != '0 || s.resync) &&
+    return !s.halted && !s.timer.rnr_wait && !s.rem_fail && (s.snd_wqe != prod || s.snd_off != '0 || s.resync) &&
         !(s.loc_fail && s.snd_wqe == s.loc_wqe && !s.resync);
   endfunction
   // verilator lint_on UNUSEDSIGNAL
@@ -206,12 +234,4 @@ package rnic_send_pkg;
     endcase
   endfunction
 
-  // Functions of a few fields.
-  // verilator lint_off UNUSEDSIGNAL
-  function automatic logic [63:0] wqe_addr(qp_ctx_t c, wqe_idx_t w);
-    wqe_idx_t slot;
-    slot = w & ((wqe_idx_t'(1) << c.hot.log_sq) - wqe_idx_t'(1));
-    return c.create.sq_base + (64'(slot) << (4'd6 + c.create.log_sq_stride));
-  endfunction
-  // verilator lint_on UNUSEDSIGNAL
 endpackage

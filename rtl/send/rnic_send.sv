@@ -15,7 +15,7 @@ module rnic_send
     parameter int unsigned MaxSqStride = 4,
     parameter int unsigned PoolDepth = 1024,
     parameter int unsigned InflightCap = 32,
-    parameter int unsigned WqeLines = 32
+    parameter int unsigned WqeLines = (DataW >= 256) ? 32 : 8
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -65,8 +65,10 @@ module rnic_send
   logic hot_ok, idle, timed_out;
 
   // ---------------------------------------------------------------- units at work on the visit
-  logic resp_start, resp_done, resp_stall, resp_upd, resp_kill, resp_rec_rd, resp_push, resp_discard, resp_notify, resp_value;
-  sq_sec_t resp_sec, retire_sec, pkt_sec;
+  logic resp_start, resp_done, resp_stall, resp_kill, resp_rec_rd, resp_push, resp_discard, resp_notify, resp_value;
+  resp_upd_t resp_upd;
+  retire_upd_t retire_upd;
+  pkt_upd_t pkt_upd;
   look_req_t resp_look, pkt_look, diag_look, look;
   fetch_req_t resp_fetch, pkt_fetch, fetch;
   look_res_t look_res;
@@ -79,6 +81,7 @@ module rnic_send
   cnt_t resp_cnt;
   rec_t rec_put;
   inv_num_t inv_new, inv_num;
+  logic rec_here;
   logic inv_open;
   logic local_start, local_done;
   logic [255:0] local_half;
@@ -86,9 +89,9 @@ module rnic_send
   line_rd_t local_rd;
   wc_status_e local_status;
   logic [7:0] local_vendor;
-  logic retire_start, retire_done, retire_again, retire_upd, retire_rec_rd, retire_free, retire_failed, retire_drained;
+  logic retire_start, retire_done, retire_again, retire_rec_rd, retire_free, retire_failed, retire_drained;
   logic [7:0] retire_free_count;
-  logic pkt_start, pkt_more, pkt_done, pkt_again, pkt_failed, pkt_upd, pkt_rec_rd, rec_avail, rec_append, job_push, job_drop, resent;
+  logic pkt_start, pkt_more, pkt_done, pkt_again, pkt_failed, pkt_rec_rd, rec_avail, rec_append, job_push, job_drop, resent;
   tx_job_t job;
   logic [DataW-1:0] line_data;
   logic cqe_in_valid, cqe_in_ready;
@@ -98,12 +101,12 @@ module rnic_send
 
   rnic_send_resp #(.DataW(DataW), .QpIdxW(QpIdxW)) u_resp (
       .clk_i, .rst_i, .start_i(resp_start), .visit_i(visit), .desc_i(rx_desc_i), .port_cfg_i, .done_o(resp_done), .stall_o(resp_stall),
-      .upd_o(resp_upd), .sec_o(resp_sec), .look_o(resp_look), .look_i(look_res), .fetch_o(resp_fetch), .kill_o(resp_kill),
+      .upd_o(resp_upd), .look_o(resp_look), .look_i(look_res), .fetch_o(resp_fetch), .kill_o(resp_kill),
       .rd_o(resp_line), .rd_data_i(line_data), .walk_o(resp_walk), .walk_i(walk_res), .rec_rd_o(resp_rec_rd), .rec_idx_o(resp_rec_idx), .rec_i(rec),
-      .rec_next_i(rec_next), .push_o(resp_push), .push_discard_o(resp_discard), .push_notify_o(resp_notify), .push_value_o(resp_value), .push_wqe_o(resp_wqe), .cnt_o(resp_cnt)
+      .rec_next_i(rec_next), .rec_here_i(rec_here), .push_o(resp_push), .push_discard_o(resp_discard), .push_notify_o(resp_notify), .push_value_o(resp_value), .push_wqe_o(resp_wqe), .cnt_o(resp_cnt)
   );
   rnic_send_retire #(.QpIdxW(QpIdxW)) u_retire (
-      .clk_i, .rst_i, .start_i(retire_start), .visit_i(visit), .done_o(retire_done), .again_o(retire_again), .upd_o(retire_upd), .sec_o(retire_sec),
+      .clk_i, .rst_i, .start_i(retire_start), .visit_i(visit), .done_o(retire_done), .again_o(retire_again), .upd_o(retire_upd),
 `ifdef RNIC_CUT_PLACE_BUSY
       .jobs_busy_qp_i(jobs_busy_qp), .jobs_busy_wqe_i(jobs_busy_wqe), .place_busy_qp_i(1'b0), .place_busy_wqe_i(1'b0),
 `elsif RNIC_CUT_JOB_BUSY
@@ -111,14 +114,14 @@ module rnic_send
 `else
       .jobs_busy_qp_i(jobs_busy_qp), .jobs_busy_wqe_i(jobs_busy_wqe), .place_busy_qp_i(place_busy_qp), .place_busy_wqe_i(place_busy_wqe),
 `endif
-      .inv_num_o(inv_num), .inv_open_i(inv_open), .rec_rd_o(retire_rec_rd), .rec_idx_o(retire_rec_idx), .rec_i(rec), .rec_next_i(rec_next), .rec_free_o(retire_free),
+      .inv_num_o(inv_num), .inv_open_i(inv_open), .rec_rd_o(retire_rec_rd), .rec_idx_o(retire_rec_idx), .rec_i(rec), .rec_next_i(rec_next), .rec_here_i(rec_here), .rec_free_o(retire_free),
       .rec_free_tail_o(retire_free_tail), .rec_free_count_o(retire_free_count), .cqe_valid_o(cqe_in_valid), .cqe_ready_i(cqe_in_ready), .cqe_o(cqe_in),
       .cons_we_o(sq_cons_we_o), .cons_o(sq_cons_o), .failed_o(retire_failed), .drained_o(retire_drained)
   );
   rnic_send_pkt #(.DataW(DataW), .InflightCap(InflightCap)) u_pkt (
-      .clk_i, .rst_i, .start_i(pkt_start), .visit_i(visit), .hot_ok_i(hot_ok), .more_i(pkt_more), .done_o(pkt_done), .again_o(pkt_again), .failed_o(pkt_failed),
-      .upd_o(pkt_upd), .sec_o(pkt_sec), .look_o(pkt_look), .look_i(look_res), .fetch_o(pkt_fetch), .rd_o(pkt_line), .rd_data_i(line_data),
-      .walk_o(pkt_walk), .walk_i(walk_res), .rec_rd_o(pkt_rec_rd), .rec_idx_o(pkt_rec_idx), .rec_i(rec), .rec_next_i(rec_next), .rec_avail_i(rec_avail),
+      .clk_i, .rst_i, .start_i(pkt_start), .visit_i(visit), .hot_ok_i(hot_ok), .more_i(pkt_more), .room_i(jobs_room), .done_o(pkt_done), .again_o(pkt_again), .failed_o(pkt_failed),
+      .upd_o(pkt_upd), .look_o(pkt_look), .look_i(look_res), .fetch_o(pkt_fetch), .rd_o(pkt_line), .rd_data_i(line_data),
+      .walk_o(pkt_walk), .walk_i(walk_res), .rec_rd_o(pkt_rec_rd), .rec_idx_o(pkt_rec_idx), .rec_i(rec), .rec_next_i(rec_next), .rec_here_i(rec_here), .rec_avail_i(rec_avail),
       .rec_new_i(rec_new), .rec_append_o(rec_append), .rec_o(rec_append_rec), .push_o(job_push), .drop_o(job_drop), .job_o(job), .resent_o(resent),
       .local_start_o(local_start), .local_half_o(local_half), .local_line_o(local_line), .local_done_i(local_done), .local_status_i(local_status), .local_vendor_i(local_vendor)
   );
@@ -146,21 +149,21 @@ module rnic_send
   epoch_t job_err_epoch;
   wqe_idx_t job_err_wqe;
   dma_err_e job_err_code;
-  rnic_send_ctl #(.QpIdxW(QpIdxW), .ClkPeriodPs(ClkPeriodPs), .InflightCap(InflightCap)) u_ctl (
+  rnic_send_ctl #(.QpIdxW(QpIdxW), .ClkPeriodPs(ClkPeriodPs), .InflightCap(InflightCap), .PoolDepth(PoolDepth), .SecBeats((DataW >= 256) ? 1 : 2)) u_ctl (
       .clk_i, .rst_i, .enable_i, .qp_evt_valid_i, .qp_evt_idx_i(qp_evt_i.idx), .sq_kick_valid_i, .sq_kick_idx_i,
       .notify_valid_i(notify_valid), .notify_ready_o(notify_ready), .notify_idx_i(notify_idx),
       .ready_valid_i(ready_valid), .ready_idx_i(ready_idx), .ready_pop_o(ready_pop),
       .err_valid_i(job_err), .err_pop_o(job_err_pop), .err_idx_i(job_err_idx), .err_epoch_i(job_err_epoch), .err_wqe_i(job_err_wqe), .err_code_i(job_err_code),
-      .desc_valid_i(rx_desc_valid_i), .desc_ready_o(rx_desc_ready_o), .desc_qpn_i(rx_desc_i.dest_qpn),
+      .desc_valid_i(rx_desc_valid_i), .desc_ready_o(rx_desc_ready_o), .desc_qpn_i(rx_desc_i.dest_qpn), .desc_rnr_i(rx_desc_i.syndrome[4:0]),
       .place_room_i(place_room), .jobs_room_i(jobs_room), .jobs_busy_qp_i(jobs_busy_qp), .place_busy_qp_i(place_busy_qp),
       .diag_valid_i, .diag_i, .diag_done_o, .diag_data_o, .diag_look_o(diag_look), .diag_look_i(look_res),
       .hot_idx_o, .hot_i, .sq_prod_i, .cold_req_valid_o, .cold_req_ready_i, .cold_rsp_valid_i, .cold_rsp_i,
       .visit_o(visit), .hot_ok_o(hot_ok),
       .resp_start_o(resp_start), .resp_done_i(resp_done), .resp_stall_i(resp_stall), .resp_fetch_i(resp_fetch.valid), .resp_here_i(resp_here),
-      .resp_upd_i(resp_upd), .resp_sec_i(resp_sec),
+      .resp_upd_i(resp_upd),
       .retire_start_o(retire_start), .retire_done_i(retire_done), .retire_again_i(retire_again), .retire_failed_i(retire_failed),
-      .retire_upd_i(retire_upd), .retire_sec_i(retire_sec),
-      .pkt_start_o(pkt_start), .pkt_more_o(pkt_more), .pkt_done_i(pkt_done), .pkt_again_i(pkt_again), .pkt_failed_i(pkt_failed), .pkt_upd_i(pkt_upd), .pkt_sec_i(pkt_sec),
+      .retire_upd_i(retire_upd),
+      .pkt_start_o(pkt_start), .pkt_more_o(pkt_more), .pkt_done_i(pkt_done), .pkt_again_i(pkt_again), .pkt_failed_i(pkt_failed), .pkt_upd_i(pkt_upd),
       .list_free_o(list_free), .qp_err_valid_o, .qp_err_o, .stop_i(drain_req_i), .idle_o(idle), .timeout_o(timed_out)
   );
   assign cold_req_idx_o = hot_idx_o;
@@ -178,6 +181,7 @@ module rnic_send
   logic fetch_busy;
   rnic_wqe_cache #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxSqStride(MaxSqStride), .SendLines(WqeLines)) u_cache (
       .clk_i, .rst_i, .look_i(look), .look_o(look_res), .fetch_i(fetch), .kill_i(resp_kill),
+      .visit_idx_i(visit.idx), .visit_epoch_i(visit.sec.epoch), .visit_ctx_i(visit.ctx),
       .ready_valid_o(ready_valid), .ready_idx_o(ready_idx), .ready_pop_i(ready_pop), .resp_here_o(resp_here),
       .rd_i(line_rd), .rd_data_o(line_data), .busy_o(fetch_busy),
       .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i
@@ -188,7 +192,7 @@ module rnic_send
   tx_piece_t piece;
   logic [8*InlineB-1:0] piece_data;
   rnic_sge_walk #(.DataW(DataW)) u_walk (
-      .clk_i, .rst_i, .req_i(walk), .res_o(walk_res), .rd_o(walk_line), .rd_data_i(line_data), .mr_req_valid_o(mr_valid), .mr_req_ready_i(mr_req_ready_i[0]),
+      .clk_i, .rst_i, .req_i(walk), .pd_i(visit.ctx.create.pd), .res_o(walk_res), .rd_o(walk_line), .rd_data_i(line_data), .mr_req_valid_o(mr_valid), .mr_req_ready_i(mr_req_ready_i[0]),
       .mr_req_o(mr_req), .mr_rsp_valid_i(mr_rsp_valid_i[0]), .mr_rsp_i, .piece_valid_o(piece_valid), .piece_o(piece), .piece_data_o(piece_data), .piece_last_o(piece_last)
   );
   // One walker serves both directions, so the second look-up port stays free.
@@ -198,20 +202,20 @@ module rnic_send
   assign unused_mr = ^{mr_req_ready_i[1], mr_rsp_valid_i[1]};
 
   logic [12:0] free_cnt;
-  rnic_inflight #(.Depth(PoolDepth)) u_inflight (
+  rnic_inflight #(.Depth(PoolDepth), .Parts((DataW >= 256) ? 1 : 3)) u_inflight (
       .clk_i, .rst_i, .avail_o(rec_avail), .new_idx_o(rec_new), .append_i(rec_append), .append_rec_i(rec_put),
       .append_link_i(visit.sec.count != '0), .append_tail_i(visit.sec.tail),
       .free_i(retire_free || list_free), .free_head_i(visit.sec.head), .free_tail_i(list_free ? visit.sec.tail : retire_free_tail),
       .free_count_i(list_free ? visit.sec.count : retire_free_count),
       .rd_en_i(resp_rec_rd || retire_rec_rd || pkt_rec_rd), .rd_idx_i(resp_rec_rd ? resp_rec_idx : retire_rec_rd ? retire_rec_idx : pkt_rec_idx),
-      .rd_rec_o(rec), .rd_next_o(rec_next), .free_cnt_o(free_cnt)
+      .rd_here_o(rec_here), .rd_rec_o(rec), .rd_next_o(rec_next), .free_cnt_o(free_cnt)
   );
   logic unused_free;
   assign unused_free = ^free_cnt;   // for benches
 
   // ---------------------------------------------------------------- streams beside the visits
   rnic_send_jobs #(.DataW(DataW), .QpIdxW(QpIdxW)) u_jobs (
-      .clk_i, .rst_i, .room_o(jobs_room), .piece_valid_i(piece_valid && !in_resp_q), .piece_i(piece), .piece_data_i(piece_data),
+      .clk_i, .rst_i, .room_o(jobs_room), .piece_valid_i(piece_valid && !in_resp_q), .piece_i(piece), .piece_data_i(piece_data), .piece_last_i(piece_last),
       .push_i(job_push), .drop_i(job_drop), .job_i(job), .job_epoch_i(visit.sec.epoch), .job_wqe_i(visit.sec.snd_wqe),
       .tx_job_valid_o, .tx_job_ready_i, .tx_job_o, .tx_piece_valid_o, .tx_piece_ready_i, .tx_piece_o, .tx_piece_data_o,
       .tx_done_i, .tx_err_valid_i, .tx_err_i, .err_valid_o(job_err), .err_pop_i(job_err_pop), .err_idx_o(job_err_idx), .err_epoch_o(job_err_epoch),
@@ -227,11 +231,25 @@ module rnic_send
       .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
   );
 
-  logic [2:0] cqe_level;
-  rnic_fifo #(.Width($bits(cqe_req_t)), .Depth(4)) u_cqe (
-      .clk_i, .rst_i, .in_valid_i(cqe_in_valid), .in_ready_o(cqe_in_ready), .in_data_i(cqe_in),
-      .out_valid_o(cqe_valid_o), .out_ready_i(cqe_ready_i), .out_data_o(cqe_o), .level_o(cqe_level)
-  );
+  if (DataW >= 256) begin : g_cqes
+    // verilator lint_off UNUSEDSIGNAL
+    logic [2:0] level;
+    // verilator lint_on UNUSEDSIGNAL
+    rnic_fifo #(.Width($bits(cqe_req_t)), .Depth(4)) u_cqe (
+        .clk_i, .rst_i, .in_valid_i(cqe_in_valid), .in_ready_o(cqe_in_ready), .in_data_i(cqe_in),
+        .out_valid_o(cqe_valid_o), .out_ready_i(cqe_ready_i), .out_data_o(cqe_o), .level_o(level)
+    );
+  end else begin : g_cqe
+    logic full_q;
+    cqe_req_t cqe_q;
+    assign cqe_in_ready = !full_q;
+    assign cqe_valid_o  = full_q;
+    assign cqe_o        = cqe_q;
+    always_ff @(posedge clk_i) begin
+      if (cqe_in_valid) cqe_q <= cqe_in;
+      full_q <= !rst_i && (cqe_in_valid || (full_q && !cqe_ready_i));
+    end
+  end
 
   // No events come from the requester: its errors stand in completions.
   assign eqe_valid_o = 1'b0;
@@ -247,7 +265,7 @@ module rnic_send
 `ifdef RNIC_CUT_SEND_DRAIN
     else ack_q <= drain_req_i && idle;
 `else
-    else ack_q <= drain_req_i && idle && jobs_idle && place_idle && !fetch_busy && cqe_level == '0;
+    else ack_q <= drain_req_i && idle && jobs_idle && place_idle && !fetch_busy && !cqe_valid_o;
 `endif
   end
   always_comb begin

@@ -43,19 +43,23 @@ module rnic_send_local
   logic [255:0] rest_q;
   // verilator lint_off UNUSEDSIGNAL
   sq_wqe_mr_t wqe;                           // (flags are the visit's business, reserved bits nobody's)
-  logic [64:0] va_end, host_end;             // (their carry)
   // verilator lint_on UNUSEDSIGNAL
   assign wqe      = {rest_q, half_i};
-  assign va_end   = {1'b0, wqe.va} + {1'b0, wqe.length} - 65'd1;
-  assign host_end = {1'b0, wqe.host_addr} + {1'b0, wqe.length} - 65'd1;
+  // What ends with the address space still fits. (A sum of three would be two adders.)
+  logic [64:0] va_end, host_end;
+  logic va_over, host_over;
+  assign va_end    = {1'b0, wqe.va} + {1'b0, wqe.length};
+  assign host_end  = {1'b0, wqe.host_addr} + {1'b0, wqe.length};
+  assign va_over   = va_end[64] && va_end[63:0] != '0;
+  assign host_over = host_end[64] && host_end[63:0] != '0;
 
   logic reg_mr, bind_mw, lengths_ok, pages_ok, access_ok, form_ok;
   logic [31:0] page_bytes;
   assign reg_mr     = wqe.opcode == 8'(WQE_OPCODE_REG_MR);
   assign bind_mw    = wqe.opcode == 8'(WQE_OPCODE_BIND_MW);
   assign page_bytes = 32'd1 << wqe.log_page[4:0];
-  assign lengths_ok = wqe.length != '0 && wqe.length <= 64'd1 << MAX_MR_LOG_LENGTH && !va_end[64];
-  assign pages_ok   = ((wqe.log_page == '0) ? !host_end[64] : wqe.log_page >= 8'(MIN_MR_LOG_PAGE) && wqe.log_page <= 8'(MAX_MR_LOG_PAGE) && wqe.host_addr[5:0] == '0) &&
+  assign lengths_ok = wqe.length != '0 && wqe.length <= 64'd1 << MAX_MR_LOG_LENGTH && !va_over;
+  assign pages_ok   = ((wqe.log_page == '0) ? !host_over : wqe.log_page >= 8'(MIN_MR_LOG_PAGE) && wqe.log_page <= 8'(MAX_MR_LOG_PAGE) && wqe.host_addr[5:0] == '0) &&
       wqe.page_offset < page_bytes;
   always_comb begin
     access_ok = 1'b1;

@@ -42,8 +42,8 @@ module rnic_send_look
     live.halted        = sec.halted;
     live.enabled       = enable_i;
     live.resync        = sec.resync;
-    live.rnr_wait      = sec.rnr_wait;
-    live.timer_on      = sec.timer_on;
+    live.rnr_wait      = sec.timer.rnr_wait;
+    live.timer_on      = sec.timer.on;
     live.rem_fail      = sec.rem_fail;
     live.loc_fail      = sec.loc_fail;
     live.alone         = sec.alone;

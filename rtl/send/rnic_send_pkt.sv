@@ -4,7 +4,7 @@
 // Contract: start_i is a pulse; visit_i is steady but for its section, which is what the owner makes of upd_o. done_o pulses
 // with the outcome: again_o: visit the QP again (more to send, or something was short for the moment); failed_o: a WQE failed locally.
 // Neither: something else will wake it (a WQE that is being fetched, an acknowledge, a doorbell). Started only while the job queue
-// has room, which more_i includes. hot_ok_i: the QP's life and state are still those of the visit; else nothing is handed over.
+// has room (room_i); the next packet waits for that, as long as more_i. hot_ok_i: the QP's life and state are still those of the visit; else nothing is handed over.
 module rnic_send_pkt
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -19,11 +19,11 @@ module rnic_send_pkt
     input  visit_t           visit_i,
     input  logic             hot_ok_i,
     input  logic             more_i,
+    input  logic             room_i,
     output logic             done_o,
     output logic             again_o,
     output logic             failed_o,
-    output logic             upd_o,
-    output sq_sec_t          sec_o,
+    output pkt_upd_t         upd_o,
     // WQE cache
     output look_req_t        look_o,
     input  look_res_t        look_i,
@@ -40,6 +40,7 @@ module rnic_send_pkt
     input  rec_t             rec_i,
     // verilator lint_on UNUSEDSIGNAL
     input  rec_idx_t         rec_next_i,
+    input  logic             rec_here_i,
     input  logic             rec_avail_i,
     input  rec_idx_t         rec_new_i,
     output logic             rec_append_o,
@@ -157,15 +158,21 @@ module rnic_send_pkt
 
   // ---------------------------------------------------------------- message and packet
   logic [35:0] len_q;                 // message
-  logic [24:0] npsn_q;                // PSNs of what is left (a READ takes them all)
+  psn_t more_q;                       // PSNs of what is left beyond one (a READ takes them all)
   plan_t pl;
-  sq_sec_t sec_sent;
+  pkt_upd_t upd_sent;
   rnic_send_plan u_plan (
-      .visit_i, .wqe_i(wqe), .len_i(len_q[31:0]), .npsn_i(npsn_q), .compare_i(compare_q), .rec_new_i, .plan_o(pl), .job_o, .rec_o, .sec_o(sec_sent)
+      .visit_i, .wqe_i(wqe), .len_i(len_q[31:0]), .more_i(more_q), .less_i(state_q == P_LEN), .compare_i(compare_q), .rec_new_i, .plan_o(pl), .job_o, .rec_o, .upd_o(upd_sent)
   );
 
-  logic behind, allowed, rtype, inl;
-  assign behind  = psn_t'(sec.next_psn - sec.una_psn) > psn_t'(sec.top_psn - sec.una_psn);
+  logic behind, allowed, rtype, inl, none_left;
+  // What is left, less one, is negative (the message has at most 2^31 bytes, and no place in it is beyond).
+  assign none_left = pl.left[31];
+  // verilator lint_off UNUSEDSIGNAL
+  psn_t in_window;      // (its sign tells: only the end of the longest window is as far)
+  // verilator lint_on UNUSEDSIGNAL
+  assign in_window = sec.next_psn - sec.una_psn;
+  assign behind  = in_window[23] && sec.next_psn != sec.top_psn;
   assign allowed = has_work(sec, v.prod) && (v.ctx.hot.state == QP_STATE_RTS ||
                    (v.ctx.hot.state == QP_STATE_SQD && (!StopInSqd || !pl.first || sec.snd_wqe != sec.fresh)));
   assign rtype   = v.ctx.hot.qp_type == QP_TYPE_RC;
@@ -175,14 +182,16 @@ module rnic_send_pkt
   wqe_idx_t next_wqe;
   logic prefetch;
   assign next_wqe = pl.first ? sec.snd_wqe : sec.snd_wqe + wqe_idx_t'(1);
-  assign prefetch = Prefetch && next_wqe != v.prod && (pl.first || sec.snd_off == 32'd1 << pl.shift);
+  assign prefetch = Prefetch && next_wqe != v.prod && (pl.first || sec.snd_off == pl.mtu);
 
   // ---------------------------------------------------------------- a WQE that fails before its packet
   logic fail;
   logic [7:0] fail_status, fail_vendor;
   rec_idx_t walk_rec_q;      // seeking
   logic [7:0] walk_left_q;
-  psn_t in_rec;
+  // verilator lint_off UNUSEDSIGNAL
+  psn_t in_rec, to_last;     // (the sign of one, the low bits of the other)
+  // verilator lint_on UNUSEDSIGNAL
   logic in_this;
   logic nxt_q;               // P_NEXT: the answer is here
   logic local_q;             // a local operation was done in this visit: its completion takes another one
@@ -190,19 +199,23 @@ module rnic_send_pkt
   assign local_line_o = line_q;
 
   assign in_rec = sec.una_psn - rec_i.first;
-  assign in_this = rec_i.kind != KIND_LOCAL && in_rec <= psn_t'(rec_i.last - rec_i.first);
+  // The first record that does not end before una: distances stay below 2^23 (see MaxSmallPsn).
+  assign to_last = rec_i.last - sec.una_psn;
+  assign in_this = rec_i.kind != KIND_LOCAL && !to_last[23];
 
   always_comb begin
     state_d      = state_q;
     done_o       = 1'b0;
     again_o      = 1'b0;
     failed_o     = 1'b0;
-    upd_o        = 1'b0;
-    sec_o        = sec;
-    look_o       = '{valid: 1'b0, resp: 1'b0, want: 1'b1, idx: v.idx, epoch: sec.epoch, wqe: sec.snd_wqe};
-    fetch_o      = '{valid: 1'b0, want: 1'b1, addr: wqe_addr(v.ctx, sec.snd_wqe), len: 16'd64 << v.ctx.create.log_sq_stride};
+    upd_o            = upd_sent;
+    upd_o.seek       = 1'b0;
+    upd_o.sent       = 1'b0;
+    upd_o.fail       = 1'b0;
+    look_o       = '{valid: 1'b0, resp: 1'b0, want: 1'b1, wqe: sec.snd_wqe};
+    fetch_o      = '{valid: 1'b0, want: 1'b1};
     rd_o         = '{valid: 1'b0, line: line_q, beat: 7'(beat_q)};
-    walk_o       = '{start: 1'b0, mode: WALK_SUM, line: line_q, nsge: wqe.num_sge[4:0], off: sec.snd_off, len: 32'(pl.n), pd: v.ctx.create.pd, access: '0};
+    walk_o       = '{start: 1'b0, mode: WALK_SUM, line: line_q, nsge: wqe.num_sge[4:0], off: sec.snd_off, len: 32'(pl.n), access: '0};
     rec_rd_o     = 1'b0;
     rec_idx_o    = walk_rec_q;
     rec_append_o = 1'b0;
@@ -214,31 +227,23 @@ module rnic_send_pkt
     fail_status  = WC_STATUS_LOC_QP_OP_ERR;
     fail_vendor  = VENDOR_ERR_NONE;
     case (state_q)
-      P_IDLE: if (start_i) state_d = ((sec.resync || behind) && !sec.halted && !sec.rem_fail && !sec.rnr_wait) ? P_SEEK : P_GATE;
+      P_IDLE: if (start_i) state_d = ((sec.resync || behind) && !sec.halted && !sec.rem_fail && !sec.timer.rnr_wait) ? P_SEEK : P_GATE;
       P_SEEK: begin
         rec_rd_o = 1'b1;
         state_d  = P_SEEK2;
         if (walk_left_q == '0) begin
           // Nothing is outstanding: on with the first WQE that was never sent.
-          upd_o          = 1'b1;
-          rec_rd_o       = 1'b0;
-          sec_o.resync   = 1'b0;
-          sec_o.snd_wqe  = sec.fresh;
-          sec_o.snd_off  = '0;
-          sec_o.next_psn = sec.top_psn;
-          state_d        = P_GATE;
+          upd_o.seek = 1'b1;
+          rec_rd_o   = 1'b0;
+          state_d    = P_GATE;
         end
       end
-      P_SEEK2: begin
+      P_SEEK2:
+      if (rec_here_i) begin
         state_d = P_SEEK;
         if (in_this) begin
-          upd_o          = 1'b1;
-          sec_o.resync   = 1'b0;
-          sec_o.snd_wqe  = rec_i.wqe;
-          sec_o.snd_off  = 32'(in_rec) << pl.shift;
-          sec_o.msg_len  = rec_i.len;
-          sec_o.next_psn = sec.una_psn;
-          state_d        = P_GATE;
+          upd_o.seek = 1'b1;
+          state_d    = P_GATE;
         end
       end
       P_GATE: begin
@@ -292,9 +297,8 @@ module rnic_send_pkt
           done_o  = 1'b1;   // woken when the READs and atomics (before a local operation: all) have completed
           state_d = P_IDLE;
         end else if (pl.is_local && !pl.fresh) begin
-          upd_o   = 1'b1;   // done before what is now sent again
-          sec_o   = sec_sent;
-          state_d = P_NEXT;
+          upd_o.sent = 1'b1;   // done before what is now sent again
+          state_d    = P_NEXT;
         end else if (pl.is_local) begin
           local_start_o = hot_ok_i;
           done_o        = !hot_ok_i;
@@ -318,10 +322,10 @@ module rnic_send_pkt
       P_SUM: if (walk_i.done) state_d = P_LEN;
       P_LEN: begin
         state_d = P_PLAN;
-        if (CheckLength && (len_q > 36'h80000000 || (CheckResult && pl.is_atomic && len_q < 36'(AtomicBytes)))) begin
+        if (CheckLength && (len_q[35:32] != '0 || (len_q[31] && len_q[30:0] != '0) || (CheckResult && pl.is_atomic && len_q < 36'(AtomicBytes)))) begin
           fail        = 1'b1;
           fail_status = WC_STATUS_LOC_LEN_ERR;
-        end else if (len_q[31:0] < sec.snd_off) begin
+        end else if (none_left && !pl.first) begin
           fail = 1'b1;      // the host changed a WQE that is being sent
         end
       end
@@ -354,8 +358,7 @@ module rnic_send_pkt
       P_PUSH: begin
         if (hot_ok_i) begin
           push_o       = 1'b1;
-          upd_o        = 1'b1;
-          sec_o        = sec_sent;
+          upd_o.sent   = 1'b1;
           rec_append_o = pl.fresh;
           resent_o     = pl.sent_before;
           state_d      = P_NEXT;
@@ -373,8 +376,7 @@ module rnic_send_pkt
           fail_status = local_status_i;
           fail_vendor = local_vendor_i;
         end else if (hot_ok_i) begin
-          upd_o        = 1'b1;
-          sec_o        = sec_sent;
+          upd_o.sent   = 1'b1;
           rec_append_o = 1'b1;
           state_d      = P_NEXT;
         end else begin
@@ -391,13 +393,12 @@ module rnic_send_pkt
         if (nxt_q || !look_o.valid) begin
           fetch_o.valid = nxt_q && look_i.room && hot_ok_i;
           fetch_o.want  = 1'b0;
-          fetch_o.addr  = wqe_addr(v.ctx, next_wqe);
 `ifdef RNIC_CUT_SEND_STAY
           if (1'b0) begin
 `else
           if (more_i && hot_ok_i && has_work(sec, v.prod)) begin
 `endif
-            state_d = pl.first ? P_GATE : P_PLAN;
+            if (room_i) state_d = pl.first ? P_GATE : P_PLAN;
           end else begin
             done_o  = 1'b1;
             again_o = has_work(sec, v.prod) || local_q;
@@ -407,15 +408,27 @@ module rnic_send_pkt
       end
     endcase
     if (fail) begin
-      upd_o            = 1'b1;
-      sec_o.loc_fail   = 1'b1;
-      sec_o.loc_wqe    = sec.snd_wqe;
-      sec_o.loc_status = fail_status;
-      sec_o.loc_vendor = fail_vendor;
-      drop_o           = 1'b1;
-      done_o           = 1'b1;
-      failed_o         = 1'b1;
-      state_d          = P_IDLE;
+      upd_o.fail = 1'b1;
+      drop_o     = 1'b1;
+      done_o     = 1'b1;
+      failed_o   = 1'b1;
+      state_d    = P_IDLE;
+    end
+    upd_o.loc_status = fail_status;
+    upd_o.loc_vendor = fail_vendor;
+    // What only a packet that was sent changes.
+    upd_o.top   = upd_sent.top && upd_o.sent;
+    upd_o.timed = upd_sent.timed && upd_o.sent;
+    upd_o.fresh = upd_sent.fresh && upd_o.sent;
+    if (state_q == P_SEEK) begin
+      upd_o.snd_wqe  = sec.fresh;
+      upd_o.snd_off  = '0;
+      upd_o.next_psn = sec.top_psn;
+    end else if (state_q == P_SEEK2) begin
+      upd_o.snd_wqe  = rec_i.wqe;
+      upd_o.snd_off  = {25'(in_rec) << v.ctx.hot.mtu, 7'd0};
+      upd_o.msg_len  = rec_i.len;
+      upd_o.next_psn = sec.una_psn;
     end
   end
 
@@ -430,7 +443,8 @@ module rnic_send_pkt
         walk_rec_q  <= sec.head;
         walk_left_q <= sec.count;
       end
-      P_SEEK2: begin
+      P_SEEK2:
+      if (rec_here_i) begin
         walk_rec_q  <= rec_next_i;
         walk_left_q <= walk_left_q - 8'd1;
       end
@@ -445,9 +459,13 @@ module rnic_send_pkt
       end
       P_PARSE: len_q <= inl ? 36'(wqe.inline_length) : 36'(sec.msg_len);
       P_CMP: compare_q <= 64'(rd_data_i >> CmpShift);
-      // Of a longer element an atomic fills the first bytes.
-      P_SUM: if (walk_i.done) len_q <= (pl.is_atomic && walk_i.sum > 36'(AtomicBytes)) ? 36'(AtomicBytes) : walk_i.sum;
-      P_LEN: npsn_q <= (pl.left == '0) ? 25'd1 : 25'((33'(pl.left) + (33'd1 << pl.shift) - 33'd1) >> pl.shift);
+      P_SUM: if (walk_i.done) len_q <= walk_i.sum;
+      P_LEN: begin
+        more_q <= psn_t'(pl.left[31:7] >> v.ctx.hot.mtu);   // (one less)
+        if (none_left || pl.is_atomic) more_q <= '0;
+        // Of a longer element an atomic fills the first bytes.
+        if (pl.is_atomic) len_q <= 36'(AtomicBytes);
+      end
       default: ;
     endcase
   end
@@ -456,7 +474,7 @@ module rnic_send_pkt
     if (!rst_i) begin
       if (start_i) a_idle : assert (state_q == P_IDLE);
       if (push_o && pl.fresh) a_record : assert (rec_avail_i && 32'(sec.count) < InflightCap);
-      if (push_o) a_window : assert (psn_t'(sec_sent.top_psn - sec.una_psn) <= 24'h800000);
+      if (push_o) a_window : assert (psn_t'((upd_o.top ? upd_o.next_psn : sec.top_psn) - sec.una_psn) <= 24'h800000);
     end
   end
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queue of received payloads before the scatter unit: where the bytes of READ responses go, and what is thrown away.
 // With push_value_i the payload is the 8 bytes value_i (result of an atomic), and nothing is taken from pay_*.
-// Contract: while room_o, pieces of one packet may come (piece_valid_i, never refused); push_i hands the packet over: its pieces,
+// Contract: while room_o, pieces of one packet may come (piece_valid_i, never refused; at 64 bits three cycles apart); push_i hands the packet over: its pieces,
 // or with push_discard_i none (pieces given are taken back). Every packet with payload or value needs one push, in the packets' order.
 // busy_*_o: a packet of the QP (of its WQE) of query_* is not yet placed. A push with push_notify_i names its
 // QP at notify_* when it is placed; notify_valid_o waits for ready.
@@ -49,8 +49,8 @@ module rnic_send_place
     output logic             wr_last_o
 );
   localparam int unsigned NumJob = 4;
-  localparam int unsigned Depth = 64;    // pieces: room for the 32 of a packet beside as many of others
-  localparam int unsigned CntW = $clog2(Depth + 2);
+  // Room for the 32 pieces of a packet beside as many of others; at 64 bits they are kept in parts.
+  localparam int unsigned Depth = (DataW == 64) ? 256 : 64;
 
   typedef struct packed {
     logic [63:0] addr;
@@ -58,10 +58,9 @@ module rnic_send_place
     logic        last;
   } piece_t;
   piece_t piece_out;
-  logic ring_ready, ring_valid, ring_pop;
-  logic [CntW-1:0] held_q, tentative_q;
-  rnic_ram_fifo #(.Width($bits(piece_t)), .Depth(Depth)) u_ring (
-      .clk_i, .rst_i, .in_valid_i(piece_valid_i), .in_ready_o(ring_ready), .in_data_i({piece_addr_i, piece_len_i, piece_last_i}),
+  logic ring_room, ring_valid, ring_pop;
+  rnic_send_ring #(.Width($bits(piece_t)), .PartW((DataW == 64) ? 36 : $bits(piece_t)), .Depth(Depth)) u_ring (
+      .clk_i, .rst_i, .room_o(ring_room), .in_valid_i(piece_valid_i), .in_data_i({piece_addr_i, piece_len_i, piece_last_i}),
       .commit_i(push_i && !push_discard_i), .rollback_i(push_i && push_discard_i), .out_valid_o(ring_valid), .out_ready_i(ring_pop), .out_data_o(piece_out)
   );
 
@@ -69,7 +68,8 @@ module rnic_send_place
   logic [NumJob-1:0][QpIdxW-1:0] idx_q;
   logic [NumJob-1:0][7:0] wqe_q;
   logic [NumJob-1:0] discard_q, notify_q, live_q, is_value_q;
-  logic [NumJob-1:0][63:0] value_q;
+  logic [63:0] value_q;         // of the one packet that is a value; no packet begins before it is placed
+  logic value_live_q;
   logic [1:0] wr_q, give_q, done_q;
   logic [2:0] ungiven_q;
   logic cmd_valid, cmd_ready, discard_valid, discard_ready, placed, given;
@@ -92,7 +92,7 @@ module rnic_send_place
   rnic_scatter #(.DataW(DataW)) u_scatter (
       .clk_i, .rst_i, .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_addr_i(piece_out.addr), .cmd_len_i(piece_out.len), .cmd_last_i(piece_out.last),
       .discard_valid_i(discard_valid), .discard_ready_o(discard_ready), .done_o(placed),
-      .pay_valid_i(now_value || pay_valid_i), .pay_ready_o(pay_ready), .pay_data_i(now_value ? DataW'(value_q[done_q]) : pay_data_i),
+      .pay_valid_i(now_value || pay_valid_i), .pay_ready_o(pay_ready), .pay_data_i(now_value ? DataW'(value_q) : pay_data_i),
       .pay_last_i(now_value || pay_last_i), .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
   );
 
@@ -110,7 +110,7 @@ module rnic_send_place
     tell = '0;
     for (int unsigned i = NumJob; i > 0; i--) if (tell_q[i-1]) tell = 2'(i - 1);
   end
-  assign room_o         = !live_q[wr_q] && !tell_q[wr_q] && held_q <= CntW'(Depth - 2 * MAX_SGE);
+  assign room_o         = !live_q[wr_q] && !tell_q[wr_q] && ring_room && !value_live_q;
   assign idle_o         = live_q == '0;
   assign notify_valid_o = tell_q != '0;
   assign notify_idx_o   = qp_idx_t'(idx_q[tell]);
@@ -122,11 +122,10 @@ module rnic_send_place
       discard_q[wr_q] <= push_discard_i;
       notify_q[wr_q]  <= push_notify_i;
       is_value_q[wr_q] <= push_value_i;
-      value_q[wr_q]    <= value_i;
     end
+    if (push_i && push_value_i) value_q <= value_i;
+    value_live_q <= !rst_i && ((push_i && push_value_i) || (value_live_q && !(placed && is_value_q[done_q])));
     if (rst_i) begin
-      held_q        <= '0;
-      tentative_q   <= '0;
       live_q        <= '0;
       wr_q          <= '0;
       give_q        <= '0;
@@ -134,8 +133,6 @@ module rnic_send_place
       ungiven_q     <= '0;
       tell_q        <= '0;
     end else begin
-      held_q <= held_q + CntW'(piece_valid_i) - CntW'(ring_pop) - ((push_i && push_discard_i) ? tentative_q + CntW'(piece_valid_i) : '0);
-      tentative_q <= push_i ? '0 : tentative_q + CntW'(piece_valid_i);
       if (push_i) begin
         live_q[wr_q] <= 1'b1;
         wr_q         <= wr_q + 2'd1;
@@ -153,8 +150,7 @@ module rnic_send_place
 
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
-      if (piece_valid_i) a_piece_room : assert (ring_ready);
-      if (push_i) a_room : assert (!live_q[wr_q] && !tell_q[wr_q]);
+      if (push_i) a_room : assert (!live_q[wr_q] && !tell_q[wr_q] && !value_live_q);
       if (placed) a_placed_what_is_here : assert (live_q[done_q]);
     end
   end

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans the next packet of a QP: judges its WQE, cuts the packet out of the message, and says what job, record and
 // section follow.
-// Contract: combinational. The section's send pointer stands at wqe_i; len_i is the message length, npsn_i the PSNs of what is left
-// of it (both only known later than the rest: bad, is_read, fresh and first do not depend on them).
+// Contract: combinational. The section's send pointer stands at wqe_i; len_i is the message length, more_i the PSNs of what is left
+// of it beyond one (both only known later than the rest: bad, is_read, fresh and first do not depend on them).
 module rnic_send_plan
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -14,15 +14,18 @@ module rnic_send_plan
     input  sq_wqe_t     wqe_i,      // its first 32 bytes
     // verilator lint_on UNUSEDSIGNAL
     input  logic [31:0] len_i,
-    input  logic [24:0] npsn_i,
+    input  psn_t        more_i,
+    input  logic        less_i,     // left is one byte less
     input  logic [63:0] compare_i,  // compare operand
     input  rec_idx_t    rec_new_i,
     output plan_t       plan_o,
     output tx_job_t     job_o,
     output rec_t        rec_o,      // of a fresh message
-    output sq_sec_t     sec_o       // the section after the packet
+    output pkt_upd_t    upd_o       // what the packet makes of the section
 );
+  // verilator lint_off UNUSEDSIGNAL
   sq_sec_t sec;
+  // verilator lint_on UNUSEDSIGNAL
   assign sec = visit_i.sec;
 
   kind_e kind;
@@ -62,29 +65,32 @@ module rnic_send_plan
 `endif
   logic [9:0] inline_max;
   assign inline_max = 10'((10'd64 << visit_i.ctx.create.log_sq_stride) - 10'd32);
-  assign bad_wqe = !known || (inl ? (is_read || wqe_i.inline_length > 32'(inline_max)) : wqe_i.num_sge > 8'(sge_slots(visit_i.ctx.create.log_sq_stride))) ||
+  assign bad_wqe = !known || (inl ? (is_read || (wqe_i.inline_length[31:10] != '0 || wqe_i.inline_length[9:0] > inline_max)) : wqe_i.num_sge > 8'(sge_slots(visit_i.ctx.create.log_sq_stride))) ||
       // The compare operand of an atomic stands where a second element would.
       (atomic && wqe_i.num_sge != 8'd1) || (is_read && visit_i.ctx.path.max_rd_atomic == '0) ||
       (is_local && (inl || wqe_i.num_sge != '0 || !may_reg));
 
   // ---------------------------------------------------------------- message and packet
-  logic [3:0] shift;
   logic [31:0] mtu, left;
+  // verilator lint_off UNUSEDSIGNAL
+  logic carry;
+  // verilator lint_on UNUSEDSIGNAL
   logic fresh, first, last_pkt, is_small;
   pay_len_t n;
-  psn_t adv;
-  assign shift    = 4'd7 + 4'(visit_i.ctx.hot.mtu);
-  assign mtu      = 32'd1 << shift;
-  assign left     = len_i - sec.snd_off;
+  psn_t last_psn;              // of the message; of this packet, when it is not a READ
+  assign mtu      = 32'(mtu_bytes(visit_i.ctx.hot.mtu));
+  // (The lowest bit carries the 1 into one adder: a sum of three would be two.)
+  assign {left, carry} = {len_i, 1'b1} + {~sec.snd_off, !less_i};
   assign fresh    = sec.snd_wqe == sec.fresh && sec.snd_off == '0;
   assign first    = sec.snd_off == '0;
-  assign last_pkt = left <= mtu;
+  assign last_pkt = left[31:13] == '0 && left[12:0] <= mtu[12:0];
   assign n        = is_read ? '0 : last_pkt ? pay_len_t'(left) : pay_len_t'(mtu);
-  assign adv      = is_local ? '0 : is_read ? psn_t'(npsn_i) : psn_t'(1);
-  assign is_small = npsn_i <= 25'(MaxSmallPsn);
+  assign last_psn = sec.next_psn + more_i;
+  assign is_small = more_i < psn_t'(MaxSmallPsn);
 
   logic sent_before;
-  assign sent_before = psn_t'(sec.next_psn - sec.una_psn) < psn_t'(sec.top_psn - sec.una_psn);
+  // It lies between una and top, both included.
+  assign sent_before = sec.next_psn != sec.top_psn;
 
   function automatic logic [7:0] opcode_of(kind_e k, logic imm, logic inv, logic f, logic l);
     case (k)
@@ -120,7 +126,7 @@ module rnic_send_plan
     job_o.imm         = wqe_i.imm;
     job_o.swap_add    = wqe_i.swap_add;
     job_o.compare     = (kind == KIND_CMP_SWAP) ? compare_i : '0;
-    rec_o = '{wqe: sec.snd_wqe, first: sec.next_psn, last: sec.next_psn + psn_t'(npsn_i) - psn_t'(1), len: len_i, kind: kind,
+    rec_o = '{wqe: sec.snd_wqe, first: sec.next_psn, last: last_psn, len: len_i, kind: kind,
 `ifdef RNIC_CUT_SIG_ALL
               signaled: wqe_i.signaled};
 `else
@@ -129,42 +135,29 @@ module rnic_send_plan
     if (is_local) begin
       // It stands in the list without PSNs: complete when everything before it is.
       rec_o.last = sec.next_psn - psn_t'(1);
-      rec_o.len  = (wqe_i.opcode == 8'(WQE_OPCODE_REG_MR)) ? 32'(WC_OPCODE_REG_MR) : (wqe_i.opcode == 8'(WQE_OPCODE_BIND_MW)) ? 32'(WC_OPCODE_BIND_MW)
-                 : 32'(WC_OPCODE_LOCAL_INV);
+      rec_o.len[7:0] = (wqe_i.opcode == 8'(WQE_OPCODE_REG_MR)) ? 8'(WC_OPCODE_REG_MR) : (wqe_i.opcode == 8'(WQE_OPCODE_BIND_MW)) ? 8'(WC_OPCODE_BIND_MW)
+                     : 8'(WC_OPCODE_LOCAL_INV);
     end
   end
 
-  // Section after the packet.
+  // The section after the packet.
+  logic ends;
+  assign ends = is_read || is_local || last_pkt;
   always_comb begin
-    sec_o = sec;
-    if (fresh) begin
-      sec_o.tail  = rec_new_i;
-      if (sec.count == '0) sec_o.head = rec_new_i;
-      sec_o.count = sec.count + 8'd1;
-      sec_o.fresh = sec.fresh + wqe_idx_t'(1);
-      sec_o.alone = !is_small && !is_local;
-      if (is_read) begin
-        sec_o.rd_cnt = sec.rd_cnt + 5'd1;
-        if (sec.rd_cnt == '0) begin
-          sec_o.rd_rec   = rec_new_i;
-          sec_o.rd_psn   = sec.next_psn;
-          sec_o.rd_phase = RD_FIRST;
-          sec_o.rd_lost  = 1'b0;
-        end
-      end
-    end
-    sec_o.next_psn = sec.next_psn + adv;
-    if (!sent_before) sec_o.top_psn = sec_o.next_psn;
-    if (is_read || is_local || last_pkt) begin
-      sec_o.snd_wqe = sec.snd_wqe + wqe_idx_t'(1);
-      sec_o.snd_off = '0;
-    end else begin
-      sec_o.snd_off = sec.snd_off + mtu;
-      sec_o.msg_len = len_i;
-    end
-    if (!sec.timer_on && !is_local) sec_o = timer_restart(sec_o, visit_i.ctx.path.timeout, visit_i.now);
+    upd_o          = '0;
+    upd_o.sent     = 1'b1;
+    upd_o.fresh    = fresh;
+    upd_o.is_read  = is_read;
+    upd_o.alone    = !is_small && !is_local;
+    upd_o.rec_new  = rec_new_i;
+    upd_o.top      = !sent_before;
+    upd_o.timed    = !is_local;
+    upd_o.snd_wqe  = sec.snd_wqe + wqe_idx_t'(ends);
+    upd_o.snd_off  = ends ? '0 : sec.snd_off + mtu;
+    upd_o.msg_len  = len_i;
+    upd_o.next_psn = (is_read ? last_psn : sec.next_psn) + psn_t'(!is_local);
   end
 
   assign plan_o = '{bad: bad_wqe, is_read: is_read, is_atomic: atomic, is_cmp: kind == KIND_CMP_SWAP, is_local: is_local, fresh: fresh,
-                     first: first, sent_before: sent_before, is_small: is_small, shift: shift, left: left, n: n};
+                     first: first, sent_before: sent_before, is_small: is_small, mtu: mtu, left: left, n: n};
 endmodule

@@ -2,7 +2,7 @@
 // Handles one response of the visited QP: ACK, NAK, RNR NAK, a packet of READ data, or the result of an atomic (whose data
 // stands in the descriptor: it goes the way of a payload of 8 bytes).
 // Contract: start_i is a pulse; desc_i is steady until done_o. visit_i is steady but for its section, which is what the owner makes
-// of upd_o. done_o pulses with the outcome: stall_o: the READ's WQE is being fetched, nothing was done, come again when
+// of upd_o: what happened, in the cycle in which it is told. done_o pulses with the outcome: stall_o: the READ's WQE is being fetched, nothing was done, come again when
 // it is here; otherwise the descriptor is consumed, and every packet with payload (or with push_value_o) has made one push_o to the place
 // unit (which has room when this starts). Bytes are pushed only when opcode, PSN, length and all keys were judged.
 module rnic_send_resp
@@ -21,8 +21,7 @@ module rnic_send_resp
     input  port_cfg_t        port_cfg_i,
     output logic             done_o,
     output logic             stall_o,
-    output logic             upd_o,
-    output sq_sec_t          sec_o,
+    output resp_upd_t        upd_o,
     output look_req_t        look_o,
     // This unit needs a part of these.
     // verilator lint_off UNUSEDSIGNAL
@@ -38,6 +37,7 @@ module rnic_send_resp
     input  rec_t             rec_i,
     // verilator lint_on UNUSEDSIGNAL
     input  rec_idx_t         rec_next_i,
+    input  logic             rec_here_i,
     output logic             push_o,
     output logic             push_discard_o,
     output logic             push_notify_o,
@@ -72,8 +72,8 @@ module rnic_send_resp
   rx_desc_t d;
   opcode_info_t info;
   logic [DataW-1:0] beat;
-  // verilator lint_on UNUSEDSIGNAL
   sq_sec_t sec;
+  // verilator lint_on UNUSEDSIGNAL
   assign v    = visit_i;
   assign d    = desc_i;
   assign info = opcode_info(desc_i.opcode);
@@ -85,18 +85,21 @@ module rnic_send_resp
   rnic_send_admit #(.QpIdxW(QpIdxW)) u_admit (.visit_i, .desc_i, .port_cfg_i, .refused_o(refused), .cnt_o(refused_cnt));
 
   // ---------------------------------------------------------------- where it stands in the window
-  psn_t ahead, window, rd_ahead;
+  // Distances stay below 2^23 (the longest window is as long): their signs tell.
+  // verilator lint_off UNUSEDSIGNAL
+  psn_t ahead, beyond, to_read;
+  // verilator lint_on UNUSEDSIGNAL
   logic in_window, at_read, past_read;
-  assign ahead      = d.psn - sec.una_psn;
-  assign window    = sec.top_psn - sec.una_psn;
-  assign rd_ahead   = sec.rd_psn - sec.una_psn;
+  assign ahead     = d.psn - sec.una_psn;
+  assign beyond    = d.psn - sec.top_psn;
+  assign to_read   = sec.rd_psn - d.psn;
 `ifdef RNIC_CUT_PSN_WINDOW
   assign in_window = 1'b1;
 `else
-  assign in_window = ahead < window;
+  assign in_window = !ahead[23] && beyond[23];
 `endif
-  assign at_read   = sec.rd_cnt != '0 && ahead == rd_ahead;
-  assign past_read = sec.rd_cnt != '0 && ahead > rd_ahead;
+  assign at_read   = sec.rd_cnt != '0 && d.psn == sec.rd_psn;
+  assign past_read = sec.rd_cnt != '0 && to_read[23];
 
   logic is_ack, is_rnr, is_nak, with_data;
   assign with_data = info.is_read_resp || info.is_atomic_ack;
@@ -104,102 +107,26 @@ module rnic_send_resp
   assign is_rnr = d.syndrome[7:5] == 3'b001;
   assign is_nak = d.syndrome[7:5] == 3'b011 && d.syndrome[4:0] <= 5'd3;
 
-  // Everything before psn p is acknowledged.
-  function automatic sq_sec_t acked_to(sq_sec_t s, psn_t p, logic [4:0] timeout, tick_t now);
-    sq_sec_t r;
-    r = s;
-    if (p != s.una_psn) begin
-      r.una_psn   = p;
-      r.retries   = '0;
-      r.rnr_tries = '0;
-      r.rd_lost   = 1'b0;
-      r           = timer_restart(r, timeout, now);
-    end
-    return r;
-  endfunction
-  // What was sent from una_psn on is lost: send it again, if there is a retry left.
-  function automatic sq_sec_t go_back(sq_sec_t s, logic [2:0] limit, logic [4:0] timeout, tick_t now);
-    sq_sec_t r;
-    r = s;
-    if (s.retries >= limit) begin
-      r.rem_fail   = 1'b1;
-      r.rem_status = WC_STATUS_RETRY_EXC_ERR;
-    end else begin
-      r.retries = s.retries + 3'd1;
-      r.resync  = 1'b1;
-      if (s.rd_cnt != '0) r.rd_phase = RD_ANY;
-    end
-    return timer_restart(r, timeout, now);
-  endfunction
-
-  // ACK or NAK, in the window. A READ before it that has no answer: its response is lost (implied NAK).
-  sq_sec_t sec_ack, sec_lost;
-  always_comb begin
-    sec_lost = acked_to(sec, sec.rd_psn, v.ctx.path.timeout, v.now);
-    if (!sec_lost.rd_lost) begin
-      sec_lost         = go_back(sec_lost, v.ctx.path.retry_cnt, v.ctx.path.timeout, v.now);
-      sec_lost.rd_lost = 1'b1;
-    end
-  end
-  always_comb begin
-    sec_ack = acked_to(sec, is_ack ? d.psn + psn_t'(1) : d.psn, v.ctx.path.timeout, v.now);
-`ifdef RNIC_CUT_IMPLIED_NAK
-    if (past_read || (at_read && is_ack)) begin
-      sec_ack = sec;
-`else
-    if (past_read || (at_read && is_ack)) begin
-      sec_ack = sec_lost;
-`endif
-    end else if (is_rnr) begin
-`ifdef RNIC_CUT_RNR_LIMIT
-      if (1'b0) begin
-`else
-      if (sec_ack.rnr_tries >= v.ctx.path.rnr_retry && v.ctx.path.rnr_retry != 3'd7) begin
-`endif
-        sec_ack.rem_fail   = 1'b1;
-        sec_ack.rem_status = WC_STATUS_RNR_RETRY_EXC_ERR;
-      end else begin
-        if (v.ctx.path.rnr_retry != 3'd7) sec_ack.rnr_tries = sec_ack.rnr_tries + 3'd1;
-        sec_ack.resync   = 1'b1;
-`ifdef RNIC_CUT_RNR_WAIT
-        sec_ack.rnr_wait = 1'b0;
-`else
-        sec_ack.rnr_wait = 1'b1;
-`endif
-        sec_ack.timer_on = 1'b1;
-        sec_ack.deadline = v.now + rnr_ticks(d.syndrome[4:0]);
-      end
-    end else if (is_nak) begin
-      case (d.syndrome)
-`ifdef RNIC_CUT_SEQ_NAK
-        AETH_SYNDROME_NAK_PSN_SEQ: ;
-`else
-        AETH_SYNDROME_NAK_PSN_SEQ: sec_ack = go_back(sec_ack, v.ctx.path.retry_cnt, v.ctx.path.timeout, v.now);
-`endif
-        AETH_SYNDROME_NAK_INV_REQ: begin
-          sec_ack.rem_fail   = 1'b1;
-          sec_ack.rem_status = WC_STATUS_REM_INV_REQ_ERR;
-        end
-        AETH_SYNDROME_NAK_REM_ACCESS: begin
-          sec_ack.rem_fail   = 1'b1;
-          sec_ack.rem_status = WC_STATUS_REM_ACCESS_ERR;
-        end
-        default: begin
-          sec_ack.rem_fail   = 1'b1;
-          sec_ack.rem_status = WC_STATUS_REM_OP_ERR;
-        end
-      endcase
-    end
-  end
+  // A READ before it that has no answer: its response is lost (implied NAK), and what is before that is acknowledged.
+  logic lost_read, after, moved, lost_retry;
+  psn_t ack_psn;
+  logic [2:0] rnr_tries;
+  assign lost_read  = past_read || (info.is_ack && at_read && is_ack);
+  // An ACK, and data that is taken, acknowledge the PSN itself; else what is before it.
+  assign after      = (info.is_ack && is_ack) || state_q == A_TAKE;
+  assign ack_psn    = (lost_read ? sec.rd_psn : d.psn) + psn_t'(!lost_read && after);
+  assign moved      = ack_psn != sec.una_psn;
+  assign lost_retry = !sec.rd_lost || moved;
+  assign rnr_tries  = moved ? 3'd0 : sec.rnr_tries;
 
   // ---------------------------------------------------------------- READ data
-  logic [3:0] shift;
+  pay_len_t mtu;
   psn_t at;                    // packets of the message before this one
   logic [31:0] off, left;
   logic last_pkt, bad_resp;
-  assign shift    = 4'd7 + 4'(v.ctx.hot.mtu);
+  assign mtu      = mtu_bytes(v.ctx.hot.mtu);
   assign at       = d.psn - rec_i.first;
-  assign off      = 32'(at) << shift;
+  assign off      = {25'(at) << v.ctx.hot.mtu, 7'd0};
   assign left     = rec_i.len - off;
   assign last_pkt = d.psn == rec_i.last;
   always_comb begin
@@ -208,19 +135,10 @@ module rnic_send_resp
     if (last_pkt != (info.last || info.only)) bad_resp = 1'b1;
     if (sec.rd_phase == RD_FIRST && !(info.first || info.only)) bad_resp = 1'b1;
     if (sec.rd_phase == RD_MORE && !(info.middle || info.last)) bad_resp = 1'b1;
-    if (!info.is_atomic_ack && 32'(d.payload_len) != (last_pkt ? left : (32'd1 << shift))) bad_resp = 1'b1;
+    if (!info.is_atomic_ack && (d.payload_len != (last_pkt ? left[12:0] : mtu) || (last_pkt && left[31:13] != '0))) bad_resp = 1'b1;
 `ifdef RNIC_CUT_BAD_RESP
     bad_resp = 1'b0;
 `endif
-  end
-
-  sq_sec_t sec_data, sec_bad;
-  always_comb begin
-    sec_data = acked_to(sec, d.psn + psn_t'(1), v.ctx.path.timeout, v.now);
-    if (sec.rd_phase != RD_ANY) sec_data.rd_phase = RD_MORE;
-    sec_data.rd_psn  = d.psn + psn_t'(1);
-    if (last_pkt) sec_data.rd_cnt = sec.rd_cnt - 5'd1;
-    sec_bad = acked_to(sec, d.psn, v.ctx.path.timeout, v.now);
   end
 
   logic [4:0] nsge_q;
@@ -235,13 +153,20 @@ module rnic_send_resp
     state_d        = state_q;
     done_o         = 1'b0;
     stall_o        = 1'b0;
-    upd_o          = 1'b0;
-    sec_o          = sec;
-    look_o         = '{valid: 1'b0, resp: 1'b0, want: 1'b0, idx: v.idx, epoch: sec.epoch, wqe: rec_i.wqe};
-    fetch_o        = '{valid: 1'b0, want: 1'b1, addr: wqe_addr(v.ctx, rec_i.wqe), len: 16'd64 << v.ctx.create.log_sq_stride};
+    upd_o            = '0;
+    upd_o.ack_psn    = ack_psn;
+    upd_o.rem_status = WC_STATUS_BAD_RESP_ERR;
+    upd_o.loc_wqe    = rec_i.wqe;
+    upd_o.loc_status = WC_STATUS_LOC_PROT_ERR;
+    upd_o.loc_vendor = 8'h10 + 8'(walk_i.err);
+    upd_o.answered   = last_pkt;
+    upd_o.rd_rec     = walk_rec_q;
+    upd_o.rd_psn     = rec_i.first;
+    look_o         = '{valid: 1'b0, resp: 1'b0, want: 1'b0, wqe: rec_i.wqe};
+    fetch_o        = '{valid: 1'b0, want: 1'b1};
     kill_o         = 1'b0;
     rd_o           = '{valid: 1'b0, line: look_i.line, beat: '0};
-    walk_o         = '{start: 1'b0, mode: WALK_PIECES, line: line_q, nsge: nsge_q, off: off, len: info.is_atomic_ack ? rec_i.len : 32'(d.payload_len), pd: v.ctx.create.pd,
+    walk_o         = '{start: 1'b0, mode: WALK_PIECES, line: line_q, nsge: nsge_q, off: off, len: info.is_atomic_ack ? rec_i.len : 32'(d.payload_len),
                        access: 4'b1 << ACCESS_LOCAL_WRITE};
     rec_rd_o       = 1'b0;
     rec_idx_o      = sec.rd_rec;
@@ -264,26 +189,53 @@ module rnic_send_resp
           cnt_o[COUNTER_ID_RX_NAK_INV_REQ]    = d.syndrome == AETH_SYNDROME_NAK_INV_REQ;
           cnt_o[COUNTER_ID_RX_NAK_REM_ACCESS] = d.syndrome == AETH_SYNDROME_NAK_REM_ACCESS;
           cnt_o[COUNTER_ID_RX_NAK_REM_OP]     = d.syndrome == AETH_SYNDROME_NAK_REM_OP;
-          upd_o = in_window && (is_ack || is_rnr || is_nak);
-          sec_o = sec_ack;
-          cnt_o[COUNTER_ID_RX_GHOST_RESPONSES] = !upd_o;
+          cnt_o[COUNTER_ID_RX_GHOST_RESPONSES] = !(in_window && (is_ack || is_rnr || is_nak));
+          if (in_window && lost_read && (is_ack || is_rnr || is_nak)) begin
+`ifndef RNIC_CUT_IMPLIED_NAK
+            upd_o.moved = moved;
+            upd_o.retry = lost_retry;
+            upd_o.lost  = 1'b1;
+`endif
+          end else if (in_window && (is_ack || is_rnr || is_nak)) begin
+            upd_o.moved = moved;
+            if (is_rnr) begin
+              upd_o.rem_status = WC_STATUS_RNR_RETRY_EXC_ERR;
+`ifndef RNIC_CUT_RNR_LIMIT
+              upd_o.rem_fail   = rnr_tries >= v.ctx.path.rnr_retry && v.ctx.path.rnr_retry != 3'd7;
+`endif
+              upd_o.rnr        = !upd_o.rem_fail;
+`ifndef RNIC_CUT_RNR_WAIT
+              upd_o.rnr_wait   = 1'b1;
+`endif
+            end else if (is_nak && d.syndrome == AETH_SYNDROME_NAK_PSN_SEQ) begin
+`ifndef RNIC_CUT_SEQ_NAK
+              upd_o.retry = 1'b1;
+`endif
+            end else if (is_nak) begin
+              upd_o.rem_fail   = 1'b1;
+              upd_o.rem_status = (d.syndrome == AETH_SYNDROME_NAK_INV_REQ) ? WC_STATUS_REM_INV_REQ_ERR :
+                  (d.syndrome == AETH_SYNDROME_NAK_REM_ACCESS) ? WC_STATUS_REM_ACCESS_ERR : WC_STATUS_REM_OP_ERR;
+            end
+          end
         end else if (with_data && in_window && at_read) begin
           rec_rd_o = 1'b1;
           state_d  = A_JUDGE;
         end else begin
           // Nothing waits for it; data behind a gap tells that the packets before it are lost.
-          upd_o = with_data && in_window && past_read;
-          sec_o = sec_lost;
+          if (with_data && in_window && past_read) begin
+            upd_o.moved = moved;
+            upd_o.retry = lost_retry;
+            upd_o.lost  = 1'b1;
+          end
           cnt_o[COUNTER_ID_RX_GHOST_RESPONSES] = 1'b1;
         end
       end
-      A_JUDGE: begin
+      A_JUDGE:
+      if (rec_here_i) begin
         if (bad_resp) begin
-          upd_o            = 1'b1;
-          sec_o            = sec_bad;
-          sec_o.rem_fail   = 1'b1;
-          sec_o.rem_status = WC_STATUS_BAD_RESP_ERR;
-          state_d          = A_DROP;
+          upd_o.moved    = moved;
+          upd_o.rem_fail = 1'b1;
+          state_d        = A_DROP;
         end else if (d.payload_len == '0 && !info.is_atomic_ack) begin
           state_d = A_TAKE;
         end else begin
@@ -320,12 +272,10 @@ module rnic_send_resp
         if (look_i.err != DMA_ERR_OK) begin
           walk_o.start     = 1'b0;
           kill_o           = resp_line_q;
-          upd_o            = 1'b1;
-          sec_o            = sec_bad;
-          sec_o.loc_fail   = 1'b1;
-          sec_o.loc_wqe    = rec_i.wqe;
-          sec_o.loc_status = WC_STATUS_LOC_QP_OP_ERR;
-          sec_o.loc_vendor = 8'(look_i.err);
+          upd_o.moved      = moved;
+          upd_o.loc_fail   = 1'b1;
+          upd_o.loc_status = WC_STATUS_LOC_QP_OP_ERR;
+          upd_o.loc_vendor = 8'(look_i.err);
           state_d          = A_DROP;
         end
       end
@@ -333,22 +283,18 @@ module rnic_send_resp
       if (walk_i.done) begin
         state_d = A_TAKE;
         if (SinkKeys && walk_i.err != MR_ERR_OK) begin
-          upd_o            = 1'b1;
-          sec_o            = sec_bad;
-          sec_o.loc_fail   = 1'b1;
-          sec_o.loc_wqe    = rec_i.wqe;
-          sec_o.loc_status = WC_STATUS_LOC_PROT_ERR;
-          sec_o.loc_vendor = 8'h10 + 8'(walk_i.err);
-          state_d          = A_DROP;
+          upd_o.moved    = moved;
+          upd_o.loc_fail = 1'b1;
+          state_d        = A_DROP;
         end
       end
       A_TAKE: begin
         push_o        = pieces_q;
         push_notify_o = last_pkt;
         kill_o        = last_pkt && resp_line_q;
-        upd_o         = 1'b1;
-        sec_o         = sec_data;
-        if (last_pkt && sec_data.rd_cnt != '0) begin
+        upd_o.moved   = moved;
+        upd_o.taken   = 1'b1;
+        if (last_pkt && sec.rd_cnt != 5'd1) begin
           state_d = A_NEXT;
         end else begin
           done_o  = 1'b1;
@@ -360,16 +306,13 @@ module rnic_send_resp
         rec_idx_o = walk_rec_q;
         state_d   = A_NEXT2;
       end
-      A_NEXT2: begin
+      A_NEXT2:
+      if (rec_here_i) begin
         state_d = A_NEXT;
         if (has_response(rec_i.kind)) begin
-          upd_o          = 1'b1;
-          sec_o.rd_rec   = walk_rec_q;
-          sec_o.rd_psn   = rec_i.first;
-          // Asked for again together with the one before it, its packets may come twice.
-          sec_o.rd_phase = (sec.rd_phase == RD_ANY) ? RD_ANY : RD_FIRST;
-          done_o         = 1'b1;
-          state_d        = A_IDLE;
+          upd_o.rd_next = 1'b1;
+          done_o        = 1'b1;
+          state_d       = A_IDLE;
         end
       end
       default: begin  // A_DROP
@@ -396,7 +339,7 @@ module rnic_send_resp
         pieces_q <= 1'b1;
       end
       A_TAKE: walk_rec_q <= rec_next_i;
-      A_NEXT2: walk_rec_q <= rec_next_i;
+      A_NEXT2: if (rec_here_i) walk_rec_q <= rec_next_i;
       default: ;
     endcase
   end
@@ -404,11 +347,7 @@ module rnic_send_resp
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
       if (start_i) a_idle : assert (state_q == A_IDLE);
-      if (state_q == A_JUDGE) a_record : assert (has_response(rec_i.kind) && at <= psn_t'(rec_i.last - rec_i.first));
+      if (state_q == A_JUDGE && rec_here_i) a_record : assert (has_response(rec_i.kind) && at <= psn_t'(rec_i.last - rec_i.first));
     end
   end
-
-`ifdef FORMAL_SEND_RESP
-`include "rnic_send_unit.svh"
-`endif
 endmodule

@@ -20,8 +20,7 @@ module rnic_send_retire
     input  visit_t       visit_i,
     output logic         done_o,
     output logic         again_o,
-    output logic         upd_o,
-    output sq_sec_t      sec_o,
+    output retire_upd_t  upd_o,
     input  logic         jobs_busy_qp_i,
     input  logic         jobs_busy_wqe_i,   // of WQE cons
     input  logic         place_busy_qp_i,
@@ -35,6 +34,7 @@ module rnic_send_retire
     input  rec_t         rec_i,
     // verilator lint_on UNUSEDSIGNAL
     input  rec_idx_t     rec_next_i,
+    input  logic         rec_here_i,
     output logic         rec_free_o,
     output rec_idx_t     rec_free_tail_o,   // from the section's head on
     output logic [7:0]   rec_free_count_o,
@@ -58,15 +58,15 @@ module rnic_send_retire
   // verilator lint_off UNUSEDSIGNAL
   visit_t v;
   psn_t acked;
-  // verilator lint_on UNUSEDSIGNAL
   sq_sec_t sec;
-  logic err_state, complete, inv_wait, fail, fail_busy, pop, flush, idle_all;
+  // verilator lint_on UNUSEDSIGNAL
+  logic err_state, complete, inv_wait, fail, fail_busy, pop, flush, clear, idle_all;
   logic [7:0] status, vendor;
   assign v         = visit_i;
   assign sec       = visit_i.sec;
   assign err_state = v.ctx.hot.state == QP_STATE_ERR || v.ctx.hot.state == QP_STATE_SQE;
-  // last lies before una: distances stay below 2^23 (see MaxSmallPsn).
-  assign acked     = sec.una_psn - psn_t'(1) - rec_i.last;
+  // last lies before una: distances stay below 2^23 (see MaxSmallPsn). One less than the distance, so that the sign tells.
+  assign acked     = sec.una_psn + ~rec_i.last;
   assign complete  = !acked[23];
   assign fail_busy = jobs_busy_wqe_i || place_busy_wqe_i;
   assign inv_num_o = rec_i.len[8+:$bits(inv_num_t)];
@@ -83,8 +83,6 @@ module rnic_send_retire
     state_d          = state_q;
     done_o           = 1'b0;
     again_o          = 1'b0;
-    upd_o            = 1'b0;
-    sec_o            = sec;
     rec_rd_o         = 1'b0;
     rec_idx_o        = sec.head;
     rec_free_o       = 1'b0;
@@ -95,6 +93,7 @@ module rnic_send_retire
     fail             = 1'b0;
     pop              = 1'b0;
     flush            = 1'b0;
+    clear            = 1'b0;
     case (state_q)
       R_IDLE: if (start_i) state_d = R_EVAL;
       R_EVAL: begin
@@ -118,7 +117,8 @@ module rnic_send_retire
           state_d   = R_IDLE;
         end
       end
-      R_REC: begin
+      R_REC:
+      if (rec_here_i) begin
         if (complete) begin
           state_d = R_EVAL;
           if (jobs_busy_wqe_i || place_busy_wqe_i || inv_wait || !cqe_ready_i) begin
@@ -126,13 +126,8 @@ module rnic_send_retire
             done_o  = 1'b1;
             state_d = R_IDLE;
           end else begin
-            pop           = 1'b1;
-            upd_o         = 1'b1;
-            rec_free_o    = 1'b1;
-            sec_o.head    = rec_next_i;
-            sec_o.count   = sec.count - 8'd1;
-            sec_o.cons    = sec.cons + wqe_idx_t'(1);
-            if (sec.count == 8'd1) sec_o.alone = 1'b0;
+            pop        = 1'b1;
+            rec_free_o = 1'b1;
           end
         end else if (sec.rem_fail) begin
           fail = 1'b1;
@@ -152,15 +147,7 @@ module rnic_send_retire
           rec_free_o       = 1'b1;
           rec_free_tail_o  = sec.tail;
           rec_free_count_o = sec.count;
-          upd_o            = 1'b1;
-          sec_o.count      = '0;
-          sec_o.alone       = 1'b0;
-          sec_o.rd_cnt     = '0;
-          sec_o.timer_on   = 1'b0;
-          sec_o.rnr_wait   = 1'b0;
-          sec_o.rem_fail   = 1'b0;
-          sec_o.loc_fail   = 1'b0;
-          sec_o.resync     = 1'b0;
+          clear            = 1'b1;
         end else if (sec.cons == v.prod) begin
           done_o  = 1'b1;
           state_d = R_IDLE;
@@ -169,15 +156,7 @@ module rnic_send_retire
           done_o  = 1'b1;
           state_d = R_IDLE;
         end else begin
-`ifndef RNIC_CUT_FLUSH
-          flush         = 1'b1;
-`endif
-          upd_o         = 1'b1;
-          sec_o.cons    = sec.cons + wqe_idx_t'(1);
-          // A queue that is taken up again (SQE->RTS) starts behind what was flushed.
-          sec_o.fresh   = sec_o.cons;
-          sec_o.snd_wqe = sec_o.cons;
-          sec_o.snd_off = '0;
+          flush = 1'b1;
         end
       end
     endcase
@@ -190,16 +169,10 @@ module rnic_send_retire
       end else begin
         again_o        = err_state;
         failed_o       = 1'b1;
-        upd_o          = 1'b1;
-        sec_o.halted   = 1'b1;
-        sec_o.rem_fail = 1'b0;
-        sec_o.loc_fail = 1'b0;
-        sec_o.timer_on = 1'b0;
-        sec_o.rnr_wait = 1'b0;
-        sec_o.cons     = sec.cons + wqe_idx_t'(1);
       end
     end
   end
+  assign upd_o = '{pop: pop, fail: fail, flush: flush, clear: clear, next: rec_next_i};
 
   always_comb begin
     cqe_o           = '0;
@@ -229,8 +202,13 @@ module rnic_send_retire
       cqe_o.status     = status;
       cqe_o.vendor_err = vendor;
     end
+`ifdef RNIC_CUT_FLUSH
+    cqe_valid_o = (pop && rec_i.signaled) || fail;
+    cons_we_o   = pop || fail;
+`else
     cqe_valid_o = (pop && rec_i.signaled) || fail || flush;
     cons_we_o   = pop || fail || flush;
+`endif
     cons_o      = '{idx: v.idx, pos: '{epoch: sec.epoch, val: sec.cons + wqe_idx_t'(1)}};
   end
 
@@ -245,8 +223,4 @@ module rnic_send_retire
       if (pop) a_in_order : assert (rec_i.wqe == sec.cons);
     end
   end
-
-`ifdef FORMAL_SEND_RETIRE
-`include "rnic_send_unit.svh"
-`endif
 endmodule

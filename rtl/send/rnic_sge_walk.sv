@@ -3,6 +3,7 @@
 // Contract: req_i.start is a pulse with the request beside it; res_o.done pulses when the walk has ended, err and sum
 // beside it. The bytes [off, off+len) must lie inside the list, else the walk ends with MR_ERR_RANGE. Pieces come in order, are never
 // refused (the taker has room for a whole packet: two pieces an SGE, since a piece ends at the end of its page), and are void when the walk ends with an error; piece_last_o marks the last.
+// At 64 bits inline pieces come every other cycle, others have three cycles for themselves at least.
 // Inline pieces hold at most InlineB bytes, from lane 0 up; off must be a multiple of 32 then.
 module rnic_sge_walk
   import rnic_spec_pkg::*;
@@ -16,6 +17,7 @@ module rnic_sge_walk
     input  logic                   clk_i,
     input  logic                   rst_i,
     input  walk_req_t              req_i,
+    input  logic [15:0]            pd_i,          // of the keys; steady
     output walk_res_t              res_o,
     output line_rd_t               rd_o,
     input  logic [DataW-1:0]       rd_data_i,
@@ -42,16 +44,24 @@ module rnic_sge_walk
   } state_e;
   state_e state_q, state_d;
 
-  // Offset and length are counted down elsewhere.
+  // Offset and length are counted elsewhere.
   // verilator lint_off UNUSEDSIGNAL
   walk_req_t r_q;
   // verilator lint_on UNUSEDSIGNAL
   sge_t sge_q, sge_now;
   logic [4:0] i_q, i_next;      // SGE
-  logic [35:0] sum_q;
-  logic [31:0] skip_q, left_q;  // bytes before the range in this and later SGEs; bytes of the range still to come
-  logic [31:0] take, got, room, chunk;
-  logic more_inline;
+  logic [9:0] off_q;            // of the inline data to come
+  // Sum of the lengths so far; or the complement of the bytes before the range in this and later SGEs: then adding an SGE's length
+  // tells by the sign whether it ends before the range, gives the complement for the next one, and with 1 more what the range has
+  // room for in this one.
+  logic [35:0] acc_q, acc;
+  // verilator lint_off UNUSEDSIGNAL
+  logic carry;
+  // verilator lint_on UNUSEDSIGNAL
+  logic [31:0] left_q, left;    // bytes of the range still to come
+  logic [31:0] room, take, take_q, got;
+  pay_len_t chunk;
+  logic is_sum, more_inline, pause_q;
 
   // ---------------------------------------------------------------- reading the line
   function automatic logic [6:0] beat_of(logic [4:0] i);
@@ -70,7 +80,7 @@ module rnic_sge_walk
 
   // Inline data: byte 32 + off of the WQE.
   logic [9:0] inl_pos;
-  assign inl_pos = 10'd32 + r_q.off[9:0];
+  assign inl_pos = 10'd32 + off_q;
   logic half_q;
   if (InlineB < Bytes) begin : g_half
     assign piece_data_o = half_q ? rd_data_i[DataW/2+:8*InlineB] : rd_data_i[0+:8*InlineB];
@@ -81,25 +91,29 @@ module rnic_sge_walk
   end
 
   assign i_next      = i_q + 5'd1;
-  assign room        = sge_q.length - skip_q;
+  assign is_sum      = r_q.mode == WALK_SUM;
+  // (The lowest bit carries the 1 into one adder: a sum of three would be two.)
+  assign {acc, carry} = {acc_q, 1'b1} + {(state_q == W_ANSWER) ? ~36'(got) : 36'(sge_q.length), state_q != W_EVAL};
+  assign room        = acc[31:0];
   assign take        = (room < left_q) ? room : left_q;
   // A piece ends where the page does; what has no address is judged at once.
 `ifdef RNIC_CUT_WALK_PAGE
-  assign got         = take;
+  assign got         = take_q;
 `else
-  assign got         = (r_q.mode != WALK_CHECK && 32'(mr_rsp_i.room) < take) ? 32'(mr_rsp_i.room) : take;
+  assign got         = (r_q.mode != WALK_CHECK && 32'(mr_rsp_i.room) < take_q) ? 32'(mr_rsp_i.room) : take_q;
 `endif
-  assign chunk       = (left_q < InlineB) ? left_q : InlineB;
   assign more_inline = left_q > InlineB;
+  assign left        = left_q - ((state_q == W_INLINE) ? InlineB : got);
+  assign chunk       = more_inline ? pay_len_t'(InlineB) : pay_len_t'(left_q);
 
   always_comb begin
     state_d        = state_q;
     res_o          = '0;
     res_o.err      = MR_ERR_OK;
-    res_o.sum      = sum_q;
+    res_o.sum      = acc_q;
     rd_o           = '{valid: 1'b0, line: r_q.line, beat: beat_of(i_q)};
     mr_req_valid_o = 1'b0;
-    mr_req_o       = '{key: sge_q.lkey, va: sge_q.addr + 64'(skip_q), len: take, pd: r_q.pd, qpn: '0, access: r_q.access, judge: r_q.mode == WALK_CHECK};
+    mr_req_o       = '{key: sge_q.lkey, va: sge_q.addr + {32'd0, ~acc_q[31:0]}, len: take, pd: pd_i, qpn: '0, access: r_q.access, judge: r_q.mode == WALK_CHECK};
     piece_valid_o  = 1'b0;
     piece_o        = '{addr: mr_rsp_i.addr, len: pay_len_t'(got), is_inline: 1'b0};
     piece_last_o   = got == left_q;
@@ -122,11 +136,11 @@ module rnic_sge_walk
       W_SGE: state_d = W_EVAL;
       W_EVAL: begin
         // Also the way on to the next SGE, and the end of the list.
-        if (i_q == r_q.nsge || (r_q.mode != WALK_SUM && left_q == '0)) begin
+        if (i_q == r_q.nsge || (!is_sum && left_q == '0)) begin
           res_o.done = 1'b1;
-          res_o.err  = (r_q.mode != WALK_SUM && left_q != '0) ? MR_ERR_RANGE : MR_ERR_OK;
+          res_o.err  = (!is_sum && left_q != '0) ? MR_ERR_RANGE : MR_ERR_OK;
           state_d    = W_IDLE;
-        end else if (r_q.mode != WALK_SUM && skip_q < sge_q.length) begin
+        end else if (!is_sum && !acc[35]) begin
           state_d = W_ASK;
         end else begin
           rd_o.valid = 1'b1;
@@ -149,8 +163,8 @@ module rnic_sge_walk
           if (piece_last_o) begin
             res_o.done = 1'b1;
             state_d    = W_IDLE;
-          end else if (got != take) begin
-            state_d    = W_ASK;
+          end else if (got != take_q) begin
+            state_d    = (DataW == 64) ? W_EVAL : W_ASK;   // (and by it back to W_ASK: three cycles for the piece)
           end else begin
             rd_o.valid = 1'b1;
             rd_o.beat  = beat_of(i_next);
@@ -158,9 +172,10 @@ module rnic_sge_walk
           end
         end
       end
-      default: begin  // W_INLINE
+      default:
+      if (!pause_q) begin  // W_INLINE
         piece_valid_o = 1'b1;
-        piece_o       = '{addr: '0, len: pay_len_t'(chunk), is_inline: 1'b1};
+        piece_o       = '{addr: mr_rsp_i.addr, len: chunk, is_inline: 1'b1};   // (an address that nobody looks at)
         piece_last_o  = !more_inline;
         rd_o.valid    = more_inline;
         rd_o.beat     = 7'((inl_pos + 10'(InlineB)) / 10'(Bytes));
@@ -175,12 +190,13 @@ module rnic_sge_walk
   always_ff @(posedge clk_i) begin
     if (rst_i) state_q <= W_IDLE;
     else state_q <= state_d;
+    pause_q <= DataW == 64 && state_q == W_INLINE && !pause_q;
     case (state_q)
       W_IDLE: begin
         r_q    <= req_i;
         i_q    <= '0;
-        sum_q  <= '0;
-        skip_q <= req_i.off;
+        off_q  <= req_i.off[9:0];
+        acc_q  <= (req_i.mode == WALK_SUM) ? '0 : ~36'(req_i.off);
         left_q <= req_i.len;
         half_q <= !req_i.off[5];  // byte 32 stands in the upper half of a 64-byte beat
       end
@@ -188,22 +204,23 @@ module rnic_sge_walk
       W_EVAL:
       if (state_d != W_ASK && state_d != W_IDLE) begin
         i_q    <= i_next;
-        sum_q  <= sum_q + 36'(sge_q.length);
-        skip_q <= skip_q - sge_q.length;
+        acc_q  <= acc;
       end
+      W_ASK: take_q <= take;
       W_ANSWER:
       if (mr_rsp_valid_i) begin
-        left_q <= left_q - got;
-        skip_q <= skip_q + got;
-        if (got == take) begin
-          i_q    <= i_next;
-          skip_q <= '0;
+        left_q <= left;
+        acc_q  <= acc;
+        if (got == take_q) begin
+          i_q   <= i_next;
+          acc_q <= '1;
         end
       end
-      W_INLINE: begin
-        r_q.off <= r_q.off + InlineB;
-        left_q  <= left_q - chunk;
-        half_q  <= !half_q;
+      W_INLINE:
+      if (!pause_q) begin
+        off_q  <= off_q + 10'(InlineB);
+        left_q <= left;
+        half_q <= !half_q;
       end
       default: ;
     endcase

@@ -1881,8 +1881,11 @@ fn random_traffic(width: usize, seed: u64, manners: Manners, loss: u64) {
     let mut want: HashMap<u16, Want> = HashMap::new();
     let mut sinks: HashMap<u16, u64> = HashMap::new();
     for (n, q) in qps.iter().enumerate() {
-        let stride = b.rng.below(4) as u8;
-        let (mtu, log_sq) = (1 + b.rng.below(4) as u8, 1 + b.rng.below(4) as u8);
+        let stride = b.rng.below(5) as u8;
+        let (mtu, log_sq) = (
+            1 + b.rng.below(4) as u8,
+            1 + b.rng.below(if stride == 4 { 3 } else { 4 }) as u8,
+        );
         let (sig_all, rd) = (b.rng.chance(0.3), 1 + b.rng.below(6) as u8);
         b.install(*q, |qp| {
             qp.stride = stride;

@@ -34,7 +34,7 @@ module msg_top
   plan_t plan;
   tx_job_t job;
   rec_t rec;
-  sq_sec_t sec;
+  pkt_upd_t upd;
   logic drop, ignore, gap, dup_ack, dup_read, dup_atomic, rnr, dup;
   counter_id_e drop_cnt;
   // verilator lint_on UNUSEDSIGNAL
@@ -62,17 +62,17 @@ module msg_top
     wqe.remote_va             = 64'hffff_ffff_7fff_fff0;
   end
   rnic_send_plan u_plan (
-      .visit_i(v), .wqe_i(wqe), .len_i, .npsn_i, .compare_i('0), .rec_new_i('0), .plan_o(plan), .job_o(job), .rec_o(rec), .sec_o(sec)
+      .visit_i(v), .wqe_i(wqe), .len_i, .more_i(psn_t'(npsn_i - 25'd1)), .less_i(1'b0), .compare_i('0), .rec_new_i('0), .plan_o(plan), .job_o(job), .rec_o(rec), .upd_o(upd)
   );
   assign pkt_opcode_o  = job.opcode;
   assign pkt_len_o     = job.payload_len;
   assign pkt_dma_len_o = job.dma_len;
   assign pkt_va_o      = job.va;
-  assign ends_o        = sec.snd_wqe != '0;
-  assign next_off_o    = sec.snd_off;
-  assign psns_o        = sec.next_psn - First;
+  assign ends_o        = upd.snd_wqe != '0;
+  assign next_off_o    = upd.snd_off;
+  assign psns_o        = upd.next_psn - First;
   assign last_psn_o    = rec.last;
-  assign alone_o       = sec.alone;
+  assign alone_o       = upd.alone;
 
   port_cfg_t cfg;
   rx_desc_t desc;
