@@ -72,9 +72,11 @@ rtl/send/rnic_send_retire.sv
 rtl/send/rnic_send_ring.sv
 rtl/send/rnic_sge_walk.sv
 rtl/send/rnic_wqe_cache.sv
+rtl/recv/rnic_recv_pkg.sv
 rtl/recv/rnic_read_engine.sv
 rtl/recv/rnic_recv.sv
 rtl/recv/rnic_resp_check.sv
+rtl/recv/rnic_resp_effect.sv
 rtl/recv/rnic_resp_out.sv
 rtl/recv/rnic_resp_atomic.sv
 rtl/recv/rnic_resp_barrier.sv

@@ -11,7 +11,7 @@ module rnic_core
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumMr = 1024,
-    parameter int unsigned NumSrq = 64,
+    parameter int unsigned NumSrq = 64,     // 0: no shared receive queues
     parameter int unsigned DmaTags = 64,
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxSqStride = 4,
@@ -100,7 +100,9 @@ module rnic_core
   srq_db_t srq_db;
   srq_cfg_t srq_cfg;
   logic [15:0] srq_idx, srq_limit, srq_pd, srq_cur_limit, srq_left;
-  logic [NumSrq-1:0] srq_valid;
+  // Where there are none, the tables of the commands have two that are never valid.
+  localparam int unsigned SrqTable = (NumSrq > 0) ? NumSrq : 2;
+  logic [SrqTable-1:0] srq_valid;
   logic [NUM_XRCD-1:0] xrcd_valid;
 
   logic sq_kick_valid, rq_kick_valid, sq_cons_we, rq_cons_we;
@@ -199,7 +201,7 @@ module rnic_core
   );
 
   rnic_ctrl #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .ClkPeriodPs(ClkPeriodPs),
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(SrqTable), .ClkPeriodPs(ClkPeriodPs),
       .DmaTags(DmaTags), .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumMrPort(4), .NumCqe(2), .NumEqe(3), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
   ) u_ctrl (
       .clk_i, .rst_i,
@@ -233,7 +235,7 @@ module rnic_core
   );
 
   rnic_qp #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumSrq(NumSrq), .NumHot(4), .NumCold(4), .NumErr(3),
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumSrq(SrqTable), .NumHot(4), .NumCold(4), .NumErr(3),
       .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
   ) u_qp (
       .clk_i, .rst_i, .ready_o(qp_ready),

@@ -3,9 +3,13 @@
 // writer of the progress sections. Results of atomics, which the responder has executed, are sent in their turn among them.
 // Contract: push_i writes a slot (never refused: the responder looks at the progress first) and wakes the QP. A visit looks
 // up the key for its own part, hands over job and pieces, and commits; empty_valid_o tells that no slot of a QP is left, after all
-// its jobs were handed over. The progress at look_idx_i stands one cycle later. A key that has gone replaces the response
+// its jobs were handed over. The progress at
+// look_idx_i, taken while look_read_i is high, stands two cycles later and follows every change until the next one. The responder's section tells how many
+// were pushed: head_i, a cycle after head_ready_i. A key that has gone replaces the response
 // by NAK 0x62, a page list that cannot be read by NAK 0x63; a payload that the host did not deliver (tx_err) is followed by NAK 0x63; both halt the QP, raise an event
 // and ask for ERR. While drain_i is high no visit begins but for failed payloads; idle_o: nothing is under way.
+// After each response the slot holds what is left of its READ: place, length, next PSN. A push in that cycle goes first,
+// and so does what empty_hold_i stands for.
 module rnic_read_engine
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -34,21 +38,26 @@ module rnic_read_engine
     input  logic         cold_rsp_valid_i,
     // from the responder
     input  logic         push_i,
-    input  epoch_t       push_epoch_i,
-    input  logic [PtrW:0] push_ptr_i,              // count of pushes before this one
+    input  logic [PtrW-1:0] push_ptr_i,            // slot
     input  logic         push_dup_i,
     input  logic         push_atomic_i,            // push_va_i is the result of an atomic
     input  psn_t         push_psn_i,
     input  logic [63:0]  push_va_i,
     input  logic [31:0]  push_rkey_i,
-    input  logic [31:0]  push_len_i,
+    input  logic [31:0]  push_len_i,               // (of an atomic: anything)
     input  logic [23:0]  push_msn_i,
+    input  logic         look_read_i,
     output epoch_t       look_epoch_o,
     output logic         look_halted_o,
     output logic [PtrW:0] look_pop_o,
     output logic [PtrW:0] look_new_done_o,
+    input  logic         head_ready_i,             // never beside look_read_i or a push
+    output logic [QpIdxW-1:0] head_idx_o,
+    input  epoch_t       head_epoch_i,
+    input  logic [PtrW:0] head_push_i,
     output logic         empty_valid_o,
     output logic [QpIdxW-1:0] empty_idx_o,
+    input  logic         empty_hold_i,             // not in this cycle
     // transmit
     output logic         job_valid_o,
     input  logic         job_ready_i,
@@ -76,8 +85,6 @@ module rnic_read_engine
     logic        halted;
     logic [PtrW:0] pop;        // READs and atomics answered
     logic [PtrW:0] new_done;   // of these, the ones that were no duplicates
-    logic [31:0] done;         // bytes of the oldest READ handed over
-    logic [23:0] msn;          // of the READ begun last
   } sec_t;
   typedef struct packed {
     epoch_t      epoch;
@@ -86,8 +93,9 @@ module rnic_read_engine
   typedef struct packed {
     logic        dup;
     logic        atomic;
-    psn_t        psn;
-    logic [63:0] va;
+    logic        begun;        // its first response was handed over
+    psn_t        psn;          // of the next response
+    logic [63:0] va;           // what is left of it
     logic [31:0] rkey;
     logic [31:0] len;
     logic [23:0] msn;
@@ -122,32 +130,46 @@ module rnic_read_engine
   assign tx_err_ready_o = state_q == StIdle;
   assign idle_o         = state_q == StIdle;
   assign idx            = idx_q[QpIdxW-1:0];
-  rnic_pend_set #(.IdxW(QpIdxW), .NumSet(2)) u_pend (
-      .clk_i, .rst_i, .set_valid_i({again, push_i}), .set_idx_i({idx, push_idx_i[QpIdxW-1:0]}), .pick_valid_o(pick_valid), .pick_ready_i(begin_pick), .pick_idx_o(pick_idx)
+  rnic_pend_set #(.IdxW(QpIdxW), .NumSet(1)) u_pend (
+      .clk_i, .rst_i, .set_valid_i(again || push_i), .set_idx_i(push_i ? push_idx_i[QpIdxW-1:0] : idx),
+      .pick_valid_o(pick_valid), .pick_ready_i(begin_pick), .pick_idx_o(pick_idx)
   );
 
   // ---------------------------------------------------------------- sections, heads and slots
-  logic sec_we;
+  // Beside each section stands the MSN of the READ begun last, for a payload that fails later.
+  localparam int unsigned WordW = ($bits(sec_t) > 24) ? $bits(sec_t) : 24;
+  logic sec_we, msn_we, slot_we, step;
   sec_t sec_raw, s_q, n;
   head_t head;
-  slot_t slot_in, slot;
-  rnic_ram #(.Width($bits(sec_t)), .Depth(1 << QpIdxW)) u_sections (
-      .clk_i, .we_i(sec_we), .waddr_i(idx), .wdata_i(n), .re_i(state_q == StLoad), .raddr_i(idx), .rdata_o(sec_raw)
+  slot_t slot_in, slot, slot_rest;
+  logic [WordW-1:0] word;
+  logic [QpIdxW-1:0] look_idx;
+  assign look_idx = look_idx_i[QpIdxW-1:0];
+  rnic_ram #(.Width(WordW), .Depth(2 << QpIdxW), .Bypass(1'b0)) u_sections (
+      .clk_i, .we_i(sec_we || msn_we), .waddr_i({idx, msn_we}), .wdata_i(msn_we ? WordW'(slot.msn) : WordW'(n)),
+      .re_i(1'b1), .raddr_i(look_read_i ? {look_idx, 1'b0} : {idx, state_q == StSlot}), .rdata_o(word)
   );
-  // A copy of what the responder looks at.
-  localparam int unsigned LookW = $bits(epoch_t) + 1 + 2 * (PtrW + 1);
-  rnic_ram #(.Width(LookW), .Depth(1 << QpIdxW)) u_look (
-      .clk_i, .we_i(sec_we), .waddr_i(idx), .wdata_i({n.epoch, n.halted, n.pop, n.new_done}),
-      .re_i(1'b1), .raddr_i(look_idx_i[QpIdxW-1:0]), .rdata_o({look_epoch_o, look_halted_o, look_pop_o, look_new_done_o})
-  );
-  rnic_ram #(.Width($bits(head_t)), .Depth(1 << QpIdxW)) u_heads (
-      .clk_i, .we_i(push_i), .waddr_i(push_idx_i[QpIdxW-1:0]), .wdata_i({push_epoch_i, push_ptr_i + (PtrW + 1)'(1)}),
-      .re_i(state_q == StLoad), .raddr_i(idx), .rdata_o(head)
-  );
-  assign slot_in = '{dup: push_dup_i, atomic: push_atomic_i, psn: push_psn_i, va: push_va_i, rkey: push_rkey_i, len: push_len_i, msn: push_msn_i};
-  rnic_ram #(.Width($bits(slot_t)), .Depth(1 << (QpIdxW + PtrW))) u_slots (
-      .clk_i, .we_i(push_i), .waddr_i({push_idx_i[QpIdxW-1:0], push_ptr_i[PtrW-1:0]}), .wdata_i(slot_in),
-      .re_i(state_q == StSlot), .raddr_i({idx, s_q.pop[PtrW-1:0]}), .rdata_o(slot)
+  assign sec_raw = sec_t'(word);
+  // What the responder looks at.
+  logic look_new, look_read_q;               // it is being written; it was read
+  sec_t look_q;
+  assign look_new = sec_we && idx == look_idx;
+  always_ff @(posedge clk_i) begin
+    look_read_q <= look_read_i && !look_new;
+    if (look_new || look_read_q) look_q <= look_new ? n : sec_raw;
+  end
+  assign {look_epoch_o, look_halted_o, look_pop_o, look_new_done_o} = look_q;
+  // (the responder writes its section a cycle after a push, and then no READ is read)
+  assign head_idx_o = idx;
+  assign head       = '{epoch: head_epoch_i, push: head_push_i};
+  // The slot that is read is written by nobody else: a QP has no more pushes than slots.
+  assign slot_in = '{
+      dup: push_dup_i, atomic: push_atomic_i, begun: 1'b0, psn: push_psn_i, va: push_va_i, rkey: push_rkey_i, len: push_len_i, msn: push_msn_i
+  };
+  assign slot_we = push_i || step;
+  rnic_ram #(.Width($bits(slot_t)), .Depth(1 << (QpIdxW + PtrW)), .Bypass(1'b0)) u_slots (
+      .clk_i, .we_i(slot_we), .waddr_i(push_i ? {push_idx_i[QpIdxW-1:0], push_ptr_i} : {idx, s_q.pop[PtrW-1:0]}),
+      .wdata_i(push_i ? slot_in : slot_rest), .re_i(state_q == StSlot), .raddr_i({idx, s_q.pop[PtrW-1:0]}), .rdata_o(slot)
   );
   // Taken when the hot word is here: it tells whether they are of this life.
   epoch_t epoch_q;
@@ -176,18 +198,28 @@ module rnic_read_engine
   logic [2:0] mtu_q;
   logic [15:0] pd_q;
   pay_len_t mtu, part, part_q;
-  logic [31:0] left;
   logic first_q, last_q;
   logic [63:0] addr_q, addr2_q;              // of its bytes, and of those in the next page
   pay_len_t len_q, want, got;                // in the first page; asked for; found
   logic more_q, list_err_q;                  // the packet goes on in the next page; its page list could not be read
-  psn_t psn;
+  logic last;
   assign mtu  = mtu_bytes(mtu_q);
-  assign left = slot.len - s_q.done;
-  assign part = (left > 32'(mtu)) ? mtu : pay_len_t'(left);
-  assign psn  = slot.psn + psn_t'(s_q.done >> (4'd7 + 4'(mtu_q)));
+  assign last = slot.atomic || (slot.len[31:13] == '0 && slot.len[12:0] <= mtu);
+  assign part = slot.atomic ? '0 : last ? pay_len_t'(slot.len) : mtu;
+  // The place of the next look-up; and when the response is out, of what is left.
+  logic [63:0] va;
+  pay_len_t further;
+  assign further = (state_q == StCommit) ? part_q : more_q ? len_q : '0;
+  assign va      = slot.va + 64'(further);
+  always_comb begin
+    slot_rest       = slot;
+    slot_rest.begun = 1'b1;
+    slot_rest.psn   = slot.psn + psn_t'(1);
+    slot_rest.va    = va;
+    slot_rest.len   = slot.len - 32'(part_q);
+  end
   assign mr_req_valid_o = state_q == StKey;
-  assign mr_req_o = '{key: slot.rkey, va: slot.va + 64'(s_q.done) + (more_q ? 64'(len_q) : '0), len: 32'(want), pd: pd_q,
+  assign mr_req_o = '{key: slot.rkey, va: va, len: 32'(want), pd: pd_q,
       qpn: make_qpn(gen_q, idx_q, QpIdxW), access: 4'(1 << ACCESS_REMOTE_READ), judge: 1'b0};
   // A page has room for a packet, so that two pieces are enough.
   assign want = more_q ? part_q - len_q : part_q;
@@ -205,32 +237,33 @@ module rnic_read_engine
 `endif
 
   logic [7:0] synd_q;          // of the NAK
+  logic [23:0] msn_q;
   always_comb begin
     n = s_q;
     if (state_q == StFail) begin
       n.halted = 1'b1;
     end else begin
-      n.done = s_q.done + 32'(part_q);
-      n.msn  = slot.msn;
-      if (last_q) begin
-        n.done     = '0;
-        n.pop      = s_q.pop + (PtrW + 1)'(1);
-        n.new_done = s_q.new_done + (PtrW + 1)'(!slot.dup);
-      end
+      n.pop      = s_q.pop + (PtrW + 1)'(last_q);
+      n.new_done = s_q.new_done + (PtrW + 1)'(last_q && !slot.dup);
     end
   end
-  assign sec_we        = state_q == StCommit || (state_q == StFail && live);
-  assign again         = state_q == StCommit && n.pop != push_q;
-  assign empty_valid_o = state_q == StCommit && n.pop == push_q;
+  logic committed;
+  assign committed     = state_q == StCommit && !push_i && !empty_hold_i;
+  assign step          = committed && !last_q;
+  assign msn_we        = state_q == StCheck && live;
+  assign sec_we        = committed || (state_q == StFail && live);
+  assign again         = committed && n.pop != push_q;
+  assign empty_valid_o = committed && n.pop == push_q;
   assign empty_idx_o   = idx;
 
   always_comb begin
     job_o             = '0;
     job_o.qp_idx      = idx_q;
-    job_o.msn         = slot.msn;
+    // A READ that a NAK answers is not completed.
+    job_o.msn         = ((err_q && state_q == StNak) ? msn_q : slot.msn) - 24'(state_q == StNak);
     job_o.rkey        = slot.rkey;       // for rnic_resp_tx
     job_o.syndrome    = AETH_SYNDROME_ACK_NO_CREDIT;
-    job_o.psn         = psn;
+    job_o.psn         = slot.psn;
     job_o.payload_len = part_q;
     if (first_q) job_o.opcode = last_q ? OPC_RC_READ_RESP_ONLY : OPC_RC_READ_RESP_FIRST;
     else job_o.opcode = last_q ? OPC_RC_READ_RESP_LAST : OPC_RC_READ_RESP_MIDDLE;
@@ -240,8 +273,6 @@ module rnic_read_engine
       job_o.opcode      = OPC_RC_ACKNOWLEDGE;
       job_o.payload_len = '0;
       job_o.syndrome    = synd_q;
-      // This READ is not completed.
-      job_o.msn         = (err_q ? s_q.msn : slot.msn) - 24'd1;
       if (err_q) job_o.psn = err_psn_q;
     end
   end
@@ -271,13 +302,13 @@ module rnic_read_engine
     state_d = state_q;
     case (state_q)
       StIdle:   if (begin_err || begin_pick) state_d = StLoad;
-      StLoad:   state_d = StLook;
+      StLoad:   if (head_ready_i) state_d = StLook;
       StLook:   state_d = StSlot;
       StSlot: begin
 `ifdef RNIC_CUT_READ_FAIL
         if (err_q) state_d = StIdle;
 `else
-        if (err_q) state_d = live ? StFail : StIdle;
+        if (err_q) state_d = !live ? StIdle : look_read_i ? StSlot : StFail;
 `endif
         else if (!cold_asked_q) state_d = worth ? StSlot : StIdle;
         else if (cold_here_q) state_d = StPart;
@@ -289,9 +320,9 @@ module rnic_read_engine
       StJob:    if (job_ready_i) state_d = (part_q == '0) ? StCommit : StPiece;
       StPiece:  if (piece_ready_i && (second_q || !more_q)) state_d = StCommit;
 `ifdef RNIC_CUT_READ_TURNS
-      StCommit: state_d = (n.pop != push_q) ? StLoad : StIdle;
+      StCommit: if (committed) state_d = (n.pop != push_q) ? StLoad : StIdle;
 `else
-      StCommit: state_d = StIdle;
+      StCommit: if (committed) state_d = StIdle;
 `endif
       StFail:   state_d = live ? StNak : StIdle;
       StNak:    if (job_ready_i) state_d = StEvent;
@@ -321,10 +352,11 @@ module rnic_read_engine
       epoch_q <= hot_i.epoch;
     end
     if (cold_rsp_valid_i) pd_q <= cold_rsp_i.create.pd;
+    if (state_q == StFail) msn_q <= word[23:0];
     if (state_q == StPart) begin
       part_q  <= part;
-      first_q <= s_q.done == '0;
-      last_q  <= left <= 32'(mtu);
+      first_q <= !slot.begun;
+      last_q  <= last;
     end
     if (state_q == StPart) begin
       more_q     <= 1'b0;

@@ -30,7 +30,8 @@ module rnic_recv
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxRqStride = 4,
     parameter int unsigned MaxRd = 16,
-    parameter int unsigned NumSrq = 64
+    parameter int unsigned NumSrq = 64,    // 0: no shared receive queues
+    localparam int unsigned SrqBits = (NumSrq > 0) ? NumSrq : 2
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -47,7 +48,7 @@ module rnic_recv
     // shared receive queues: commands (see rnic_srq), doorbells
     input  logic srq_set_valid_i, output logic srq_set_ready_o, input logic srq_limit_valid_i, output logic srq_limit_ready_o, input logic srq_clr_i,
     input  logic [15:0] srq_idx_i, input srq_cfg_t srq_cfg_i, input logic [15:0] srq_limit_i,
-    output logic [NumSrq-1:0] srq_valid_o, output logic [15:0] srq_pd_o, output logic [15:0] srq_cur_limit_o, output logic [15:0] srq_left_o,
+    output logic [SrqBits-1:0] srq_valid_o, output logic [15:0] srq_pd_o, output logic [15:0] srq_cur_limit_o, output logic [15:0] srq_left_o,
     input  logic srq_db_valid_i, input srq_db_t srq_db_i,
     // requests from the wire
     input  logic rx_desc_valid_i, output logic rx_desc_ready_o, input rx_desc_t rx_desc_i,
@@ -82,10 +83,14 @@ module rnic_recv
   end
 
   logic resp_idle, read_idle, tx_busy;
-  logic rd_push, rd_push_dup, rd_push_atomic, rd_halted, rd_empty_valid;
+  logic rd_push, rd_push_dup, rd_push_atomic, rd_halted, rd_empty_valid, rd_empty_hold, rd_look, rd_head_ready;
+  logic [QpIdxW-1:0] rd_head_idx;
+  logic [PtrW:0] rd_head_push;
+  epoch_t rd_head_epoch;
   qp_idx_t rd_idx;
-  epoch_t rd_push_epoch, rd_epoch;
-  logic [PtrW:0] rd_push_ptr, rd_pop, rd_new_done;
+  epoch_t rd_epoch;
+  logic [PtrW-1:0] rd_push_ptr;
+  logic [PtrW:0] rd_pop, rd_new_done;
   psn_t rd_push_psn;
   logic [63:0] rd_push_va;
   logic [31:0] rd_push_rkey, rd_push_len;
@@ -108,15 +113,33 @@ module rnic_recv
   srq_head_t srq_head;
   cnt_t cnt_resp, cnt_srq;
   assign cnt_o = cnt_resp | cnt_srq;   // they count different things
-  rnic_srq #(.NumSrq(NumSrq)) u_srq (
-      .clk_i, .rst_i, .busy_o(srq_busy), .set_valid_i(srq_set_valid_i), .set_ready_o(srq_set_ready_o), .clr_i(srq_clr_i),
-      .limit_valid_i(srq_limit_valid_i), .limit_ready_o(srq_limit_ready_o), .idx_i(srq_idx_i), .get_idx_i(srq_get_idx),
-      .cfg_i(srq_cfg_i), .limit_i(srq_limit_i), .valid_o(srq_valid_o), .look_pd_o(srq_pd_o), .look_limit_o(srq_cur_limit_o), .look_left_o(srq_left_o),
-      .db_valid_i(srq_db_valid_i), .db_i(srq_db_i), .get_i(srq_get), .head_o(srq_head), .take_i(srq_take), .next_i(srq_next),
-      .eqe_valid_o(e_valid[2]), .eqe_ready_i(e_ready[2]), .eqe_o(e[2]), .cnt_o(cnt_srq)
-  );
+  if (NumSrq > 0) begin : g_srq
+    rnic_srq #(.NumSrq(NumSrq)) u_srq (
+        .clk_i, .rst_i, .busy_o(srq_busy), .set_valid_i(srq_set_valid_i), .set_ready_o(srq_set_ready_o), .clr_i(srq_clr_i),
+        .limit_valid_i(srq_limit_valid_i), .limit_ready_o(srq_limit_ready_o), .idx_i(srq_idx_i), .get_idx_i(srq_get_idx),
+        .cfg_i(srq_cfg_i), .limit_i(srq_limit_i), .valid_o(srq_valid_o), .look_pd_o(srq_pd_o), .look_limit_o(srq_cur_limit_o), .look_left_o(srq_left_o),
+        .db_valid_i(srq_db_valid_i), .db_i(srq_db_i), .get_i(srq_get), .head_o(srq_head), .take_i(srq_take), .next_i(srq_next),
+        .eqe_valid_o(e_valid[2]), .eqe_ready_i(e_ready[2]), .eqe_o(e[2]), .cnt_o(cnt_srq)
+    );
+  end else begin : g_no_srq
+    // Commands are refused before they come here; a doorbell is for a queue that is not there.
+    assign {srq_busy, srq_valid_o, srq_pd_o, srq_cur_limit_o, srq_left_o, e_valid[2]} = '0;
+    assign {srq_set_ready_o, srq_limit_ready_o} = '1;
+    assign srq_head = '0;
+    assign e[2]     = '0;
+    always_ff @(posedge clk_i) begin
+      cnt_srq <= '0;
+      cnt_srq[COUNTER_ID_DB_DROP_QPN] <= srq_db_valid_i && !rst_i;
+    end
+    // verilator lint_off UNUSEDSIGNAL
+    logic unused;
+    // verilator lint_on UNUSEDSIGNAL
+    assign unused = ^{
+        srq_set_valid_i, srq_limit_valid_i, srq_clr_i, srq_idx_i, srq_cfg_i, srq_limit_i, srq_db_i, srq_get, srq_get_idx, srq_take, srq_next, e_ready[2]
+    };
+  end
 
-  rnic_responder #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride), .PtrW(PtrW)) u_responder (
+  rnic_responder #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride), .PtrW(PtrW), .HasSrq(NumSrq > 0)) u_responder (
       .clk_i, .rst_i, .enable_i, .drain_i(drain_req_i), .idle_o(resp_idle),
       .packet_idle_o(packet_idle), .pay_busy_o(pay_busy), .pay_end_o(pay_end), .diag_valid_i, .diag_i, .diag_done_o, .diag_data_o, .port_cfg_i,
       .qp_evt_valid_i, .qp_evt_i, .rq_kick_idx_i, .hot_idx_o(hot_idx_o[0]), .hot_i(hot_i[0]),
@@ -125,10 +148,11 @@ module rnic_recv
       .rq_kick_valid_i, .rq_prod_idx_o, .rq_prod_i, .rq_cons_we_o, .rq_cons_o,
       .srq_get_o(srq_get), .srq_idx_o(srq_get_idx), .srq_i(srq_head), .srq_take_o(srq_take), .srq_next_o(srq_next),
       .rx_desc_valid_i, .rx_desc_ready_o, .rx_desc_i, .rx_pay_valid_i, .rx_pay_ready_o, .rx_pay_data_i, .rx_pay_last_i,
-      .rd_push_o(rd_push), .rd_idx_o(rd_idx), .rd_push_epoch_o(rd_push_epoch), .rd_push_ptr_o(rd_push_ptr), .rd_push_dup_o(rd_push_dup), .rd_push_atomic_o(rd_push_atomic),
+      .rd_push_o(rd_push), .rd_idx_o(rd_idx), .rd_push_ptr_o(rd_push_ptr), .rd_push_dup_o(rd_push_dup), .rd_push_atomic_o(rd_push_atomic),
       .rd_push_psn_o(rd_push_psn), .rd_push_va_o(rd_push_va), .rd_push_rkey_o(rd_push_rkey), .rd_push_len_o(rd_push_len), .rd_push_msn_o(rd_push_msn),
       .rd_epoch_i(rd_epoch), .rd_halted_i(rd_halted), .rd_pop_i(rd_pop), .rd_new_done_i(rd_new_done),
-      .rd_empty_valid_i(rd_empty_valid), .rd_empty_idx_i(rd_empty_idx),
+      .rd_empty_valid_i(rd_empty_valid), .rd_empty_idx_i(rd_empty_idx), .rd_empty_hold_o(rd_empty_hold),
+      .rd_look_o(rd_look), .rd_head_ready_o(rd_head_ready), .rd_head_idx_i(rd_head_idx), .rd_head_epoch_o(rd_head_epoch), .rd_head_push_o(rd_head_push),
       .job_valid_o(job_valid[0]), .job_ready_i(job_ready[0]), .job_o(job[0]),
       .inv_valid_o(mr_inv_valid_o), .inv_o(mr_inv_o), .inv_done_i(mr_inv_done_i), .inv_err_i(mr_inv_err_i), .inv_mark_o(own_mark), .inv_busy_i(own_busy),
       .mr_req_valid_o(mr_req_valid_o[0]), .mr_req_ready_i(mr_req_ready_i[0]), .mr_req_o(mr_req_o[0]), .mr_rsp_valid_i(mr_rsp_valid_i[0]), .mr_rsp_i,
@@ -144,10 +168,11 @@ module rnic_recv
       .hot_idx_o(hot_idx_o[1]), .hot_i(hot_i[1]),
       .cold_req_valid_o(cold_req_valid_o[1]), .cold_req_ready_i(cold_req_ready_i[1]), .cold_req_idx_o(cold_req_idx_o[1]),
       .cold_rsp_valid_i(cold_rsp_valid_i[1]), .cold_rsp_i,
-      .push_i(rd_push), .push_idx_i(rd_idx), .push_epoch_i(rd_push_epoch), .push_ptr_i(rd_push_ptr), .push_dup_i(rd_push_dup), .push_atomic_i(rd_push_atomic),
+      .push_i(rd_push), .push_idx_i(rd_idx), .push_ptr_i(rd_push_ptr), .push_dup_i(rd_push_dup), .push_atomic_i(rd_push_atomic),
       .push_psn_i(rd_push_psn), .push_va_i(rd_push_va), .push_rkey_i(rd_push_rkey), .push_len_i(rd_push_len), .push_msn_i(rd_push_msn),
-      .look_idx_i(rd_idx), .look_epoch_o(rd_epoch), .look_halted_o(rd_halted), .look_pop_o(rd_pop), .look_new_done_o(rd_new_done),
-      .empty_valid_o(rd_empty_valid), .empty_idx_o(rd_empty_idx),
+      .head_ready_i(rd_head_ready), .head_idx_o(rd_head_idx), .head_epoch_i(rd_head_epoch), .head_push_i(rd_head_push),
+      .look_idx_i(rd_idx), .look_read_i(rd_look), .look_epoch_o(rd_epoch), .look_halted_o(rd_halted), .look_pop_o(rd_pop), .look_new_done_o(rd_new_done),
+      .empty_valid_o(rd_empty_valid), .empty_idx_o(rd_empty_idx), .empty_hold_i(rd_empty_hold),
       .job_valid_o(job_valid[1]), .job_ready_i(job_ready[1]), .job_o(job[1]),
       .piece_valid_o(tx_piece_valid_o), .piece_ready_i(tx_piece_ready_i), .piece_o(tx_piece_o),
       .tx_err_valid_i(tx_err_valid), .tx_err_ready_o(tx_err_ready), .tx_err_i(tx_err),
@@ -157,7 +182,7 @@ module rnic_recv
   );
   assign tx_piece_data_o = '0;   // no piece is inline
 
-  rnic_resp_tx #(.Credit(Credit)) u_tx (
+  rnic_resp_tx #(.Credit(Credit), .QpIdxW(QpIdxW)) u_tx (
       .clk_i, .rst_i, .busy_o(tx_busy), .under_way_o(tx_count), .key_i(mr_inv_o.key), .keyed_o(tx_keyed), .job_valid_i(job_valid), .job_ready_o(job_ready), .job_i(job),
       .tx_job_valid_o, .tx_job_ready_i, .tx_job_o, .tx_done_i, .tx_err_valid_i, .tx_err_i,
       .err_valid_o(tx_err_valid), .err_ready_i(tx_err_ready), .err_o(tx_err)

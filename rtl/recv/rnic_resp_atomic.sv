@@ -78,7 +78,7 @@ module rnic_resp_atomic
 `endif
 
   // Of the newest results, newest first: as many as a peer may have outstanding.
-  rnic_ram #(.Width($bits(result_t)), .Depth(1 << (QpIdxW + PtrW))) u_results (
+  rnic_ram #(.Width($bits(result_t)), .Depth(1 << (QpIdxW + PtrW)), .Bypass(1'b0)) u_results (
       .clk_i, .we_i(done_o && !dup_i && err_q == DMA_ERR_OK), .waddr_i({idx_i, next_i}), .wdata_i({psn_i, orig_q}),
       .re_i(state_q == StSlot), .raddr_i({idx_i, seek_q}), .rdata_o(slot)
   );
@@ -100,6 +100,8 @@ module rnic_resp_atomic
   assign hold = busy_i;
 `endif
   always_ff @(posedge clk_i) begin
+    if (rd_rsp_valid_i || state_q == StSeek) orig_q <= (state_q == StSeek) ? slot.orig : mem;
+    if (rd_rsp_valid_i) new_q <= is_cmp_i ? swap_add_i : sum;
     case (state_q)
       StIdle: begin
         found_q <= 1'b0;
@@ -112,8 +114,6 @@ module rnic_resp_atomic
       StAsk: if (rd_req_ready_i) state_q <= StData;
       StData:
         if (rd_rsp_valid_i) begin
-          orig_q  <= mem;
-          new_q   <= is_cmp_i ? swap_add_i : sum;
           err_q   <= rd_rsp_ctl_i.err;
           state_q <= (rd_rsp_ctl_i.err == DMA_ERR_OK && changes) ? StWrite : StDone;
         end
@@ -124,7 +124,6 @@ module rnic_resp_atomic
         state_q <= (left_q == '0) ? StDone : StSeek;
       end
       StSeek: begin
-        orig_q  <= slot.orig;
         found_q <= slot.psn == psn_i;
         state_q <= (slot.psn == psn_i) ? StDone : StSlot;
       end

@@ -22,8 +22,8 @@ module rnic_resp_check
     input  psn_t              epsn_i,
     input  logic              in_send_i,        // a SEND has begun and not ended
     input  logic              in_write_i,       // likewise a WRITE
-    input  logic [31:0]       msg_done_i,       // bytes of that message so far
-    input  logic [31:0]       msg_len_i,        // DMALen of that WRITE
+    input  logic              msg_full_i,       // 2^31 bytes of that message have come
+    input  logic [31:0]       msg_left_i,       // bytes of that WRITE to come
     // resources
     input  logic [CountW-1:0] reads_i,          // READs and atomics accepted and not answered
     input  logic              read_full_i,      // no slot for one more, duplicates included
@@ -40,15 +40,18 @@ module rnic_resp_check
     output logic              rnr_o,            // no receive WQE
     output logic              exec_o,
     output logic              dup_o,            // any duplicate, for the counter
-    output logic [23:0]       psns_o            // PSNs that the request takes
+    output logic [23:0]       psns_o,           // PSNs that the request takes: these,
+    output logic              psns_more_o,      // and one more
+    output logic [31:0]       rest_o,           // bytes of the WRITE to come after this packet
+    output opcode_info_t      info_o            // of the packet, as an RC request
 );
-  localparam logic [31:0] MaxMsg = 32'h8000_0000;
-
   // verilator lint_off UNUSEDSIGNAL
   opcode_info_t info;
   qp_hot_t hot;
   // verilator lint_on UNUSEDSIGNAL
-  assign info = opcode_info(desc_i.opcode);
+  // Those of RC alone: others are dropped for their type.
+  assign info   = opcode_info({TRANSPORT_RC, desc_i.opcode[4:0]});
+  assign info_o = info;
   assign hot  = ctx_i.hot;
 
   // ---------------------------------------------------------------- silent drops
@@ -88,18 +91,21 @@ module rnic_resp_check
   end
 
   // ---------------------------------------------------------------- PSN
-  logic signed [23:0] ahead;
-  logic [23:0] rounded;
+  logic [23:0] behind;
+  logic ahead, same;
   pay_len_t mtu;
-  assign ahead   = psn_diff(desc_i.psn, epsn_i);
+  assign behind  = epsn_i - desc_i.psn;
+  assign same    = behind == '0;
+  assign ahead   = behind[23] && behind[22:0] != '0;
   assign mtu     = mtu_bytes(hot.mtu);
-  assign rounded = 24'((33'(desc_i.dma_len) + 33'(mtu) - 33'd1) >> (4'd7 + 4'(hot.mtu)));
-  // A READ takes the PSNs of its responses (9.7.3.1): at least one, 2^23 at most, which the limit on DMALen makes sure of.
-  assign psns_o  = (info.is_read_req && rounded != '0) ? rounded : 24'd1;
+  // A READ takes the PSNs of its responses (9.7.3.1): at least one, 2^23 at most, which the limit on DMALen makes sure of. Whole ones,
+  // and one for what is left: the sums and comparisons below take it in as a carry.
+  assign psns_o      = info.is_read_req ? 24'(desc_i.dma_len[31:7] >> hot.mtu) : '0;
+  assign psns_more_o = !info.is_read_req || desc_i.dma_len == '0 || desc_i.dma_len[6:0] != '0 || (desc_i.dma_len[12:7] & ~(6'h3f << hot.mtu)) != '0;
 
   // ---------------------------------------------------------------- the expected packet
   logic starts, ends, seq_ok, known, size_ok, sum_ok, perm_ok, reads_ok, aligned, too_big;
-  logic [31:0] rdma_len, rdma_left;
+  logic [32:0] rest;
   assign starts    = info.first || info.only;
   assign ends      = info.last || info.only;
   assign seq_ok    = in_send_i ? (info.is_send && !starts) : in_write_i ? (info.is_write && !starts) : starts;
@@ -107,11 +113,11 @@ module rnic_resp_check
   assign size_ok   = info.pay_full ? desc_i.payload_len == mtu
                    : info.pay_none ? desc_i.payload_len == '0
                    : desc_i.payload_len <= mtu && !(info.pay_min1 && desc_i.payload_len == '0);
-  assign rdma_len  = starts ? desc_i.dma_len : msg_len_i;
-  assign rdma_left = starts ? desc_i.dma_len : msg_len_i - msg_done_i;
-  // What a WRITE brings adds up to its DMALen; a SEND ends at 2^31 bytes.
-  assign sum_ok    = !info.is_write || (ends ? 32'(desc_i.payload_len) == rdma_left : 32'(desc_i.payload_len) <= rdma_left);
-  assign too_big   = info.is_send ? (!starts && msg_done_i >= MaxMsg) : !info.is_atomic_req && rdma_len > MaxMsg;
+  assign rest      = 33'(starts ? desc_i.dma_len : msg_left_i) - 33'(desc_i.payload_len);
+  assign rest_o    = rest[31:0];
+  // What a WRITE brings adds up to its DMALen; a message ends at 2^31 bytes.
+  assign sum_ok    = !info.is_write || (ends ? rest == '0 : !rest[32]);
+  assign too_big   = info.is_send ? (!starts && msg_full_i) : starts && !info.is_atomic_req && desc_i.dma_len[31] && desc_i.dma_len[30:0] != '0;
   assign perm_ok   = (!info.is_write || hot.access[ACCESS_REMOTE_WRITE-1]) && (!info.is_read_req || hot.access[ACCESS_REMOTE_READ-1])
       && (!info.is_atomic_req || hot.access[ACCESS_REMOTE_ATOMIC-1]);
   assign reads_ok  = !(info.is_read_req || info.is_atomic_req) || 8'(reads_i) < ctx_i.path.max_dest_rd_atomic;
@@ -145,14 +151,14 @@ module rnic_resp_check
     {ignore_o, gap_o, dup_ack_o, dup_read_o, dup_atomic_o, nak_o, rnr_o, exec_o} = '0;
     dup = 1'b0;
 `ifndef RNIC_CUT_RECV_PSN
-    if (ahead > 0) begin
+    if (ahead) begin
       gap_o = !drop_o;
-    end else if (ahead < 0) begin
+    end else if (!same) begin
       dup = !drop_o;
       if (info.is_send || info.is_write) dup_ack_o = dup;
       // Executed again only when all of it was executed before.
 `ifndef RNIC_CUT_RECV_DUP_READ
-      else if (info.is_read_req && !read_full_i && perm_ok && !too_big && psns_o <= epsn_i - desc_i.psn) dup_read_o = dup;
+      else if (info.is_read_req && !read_full_i && perm_ok && !too_big && {psns_o, psns_more_o} <= {behind, 1'b0}) dup_read_o = dup;
 `endif
 `ifdef RNIC_CUT_ATOMIC_REPLAY
       else if (info.is_atomic_req && !read_full_i) exec_o = dup;

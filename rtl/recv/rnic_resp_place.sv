@@ -31,12 +31,11 @@ module rnic_resp_place
     input  logic [63:0]  rq_base_i,
     input  logic [3:0]   log_rq_i,
     input  logic [3:0]   log_stride_i,
-    input  logic [4:0]   sge_i,
-    input  logic [31:0]  sge_off_i,
     input  logic         inval_i,
+    // where it begins: for a SEND element and byte in it, else the address
+    input  logic [63:0]  place_i,
     // WRITE, READ, atomic: what to look up; not looked up when key_len is 0
     input  logic [31:0]  rkey_i,
-    input  logic [63:0]  va_i,
     input  logic [31:0]  key_len_i,
     input  logic [3:0]   key_access_i,
     output logic         done_o,
@@ -44,8 +43,7 @@ module rnic_resp_place
     output logic [7:0]   vendor_err_o,
     output wqe_idx_t     next_o,            // of the WQE: slot of the one after it
     output logic         unread_o,          // the WQE could not be read: nothing is known of it
-    output logic [4:0]   sge_o,
-    output logic [31:0]  sge_off_o,
+    output logic [63:0]  place_o,           // where the next packet begins
     output logic [63:0]  key_addr_o,        // bus address that the key led to
     output logic         pay_busy_o,
     output logic         pay_end_o,
@@ -85,15 +83,24 @@ module rnic_resp_place
     StDone    // answers
   } state_e;
   state_e state_q;
+  // Where an element is not at hand as a whole, its length and key are read again for its next piece.
+  localparam state_e SendNext = (DataW < 128) ? StSge : StWalk;
   typedef struct packed {
     logic [63:0] addr;
     pay_len_t    len;
     logic        last;
   } piece_t;
 
+  // Where the next byte goes: of a SEND the element and the byte in it, else its address. An offset never runs over its 32 bits.
+  typedef struct packed {
+    logic [26:0] none;
+    logic [4:0]  sge;
+    logic [31:0] off;
+  } place_t;
   pay_len_t left_q;               // bytes without a place yet
-  logic [4:0] sge_q;
-  logic [31:0] off_q;
+  // verilator lint_off UNUSEDSIGNAL
+  place_t at_q;                   // (an address is more)
+  // verilator lint_on UNUSEDSIGNAL
   wc_status_e status_q;
   logic [7:0] vendor_q;
 
@@ -101,26 +108,25 @@ module rnic_resp_place
   logic fetch_rsp, fetch_err, unread_q;
   dma_err_e fetch_dma_err;
   logic [4:0] num_sge;
-  sge_t sge;
+  logic [63:0] sge_addr;
+  logic [31:0] sge_length, sge_lkey;
   rnic_rq_fetch #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride)) u_fetch (
       .clk_i, .rst_i, .req_valid_i(state_q == StWqe), .qp_idx_i, .epoch_i, .wqe_idx_i, .fresh_i(take_i), .rq_base_i, .log_rq_i, .log_stride_i,
       .rsp_valid_o(fetch_rsp), .err_o(fetch_err), .dma_err_o(fetch_dma_err), .num_sge_o(num_sge), .next_o,
-      .sge_idx_i(sge_q[3:0]), .sge_o(sge), .inval_i, .inval_idx_i(qp_idx_i),
+      .sge_idx_i(at_q.sge[3:0]), .sge_len_i(state_q == StSge), .sge_addr_o(sge_addr), .sge_length_o(sge_length), .sge_lkey_o(sge_lkey), .inval_i,
       .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i
   );
 
   // ---------------------------------------------------------------- the next piece
-  logic [31:0] room;
-  pay_len_t take, piece_len_q, want, got;
-  logic [63:0] piece_va_q;
-  logic [31:0] key_len_q;         // WRITE, READ: what of the message the next look-up judges
-  assign room = sge.length - off_q;
+  logic [31:0] room, key_q;
+  pay_len_t take, want, got;
+  logic [31:0] key_len_q;         // what the next look-up judges; of a WRITE's first packet and a READ the whole message
+  assign room = sge_length - at_q.off;
   assign take = (room < 32'(left_q)) ? pay_len_t'(room) : left_q;
-  always_comb begin
-    mr_req_o = '{key: rkey_i, va: piece_va_q, len: key_len_q, pd: pd_i, qpn: qpn_i, access: key_access_i, judge: key_access_i[ACCESS_REMOTE_READ]};
-    if (is_send_i)
-      mr_req_o = '{key: sge.lkey, va: piece_va_q, len: 32'(piece_len_q), pd: wqe_pd_i, qpn: '0, access: 4'(1 << ACCESS_LOCAL_WRITE), judge: 1'b0};
-  end
+  assign mr_req_o = '{
+      key: key_q, va: is_send_i ? sge_addr + 64'(at_q.off) : at_q, len: key_len_q, pd: is_send_i ? wqe_pd_i : pd_i, qpn: is_send_i ? '0 : qpn_i,
+      access: is_send_i ? 4'(1 << ACCESS_LOCAL_WRITE) : key_access_i, judge: !is_send_i && key_access_i[ACCESS_REMOTE_READ]
+  };
   assign mr_req_valid_o = state_q == StKey;
 
   logic key_ok;
@@ -140,7 +146,7 @@ module rnic_resp_place
   piece_t piece_in, piece;
   assign piece_push = state_q == StKeyAns && mr_rsp_valid_i && key_ok && left_q != '0;
   // A piece ends where the page does.
-  assign want       = is_send_i ? piece_len_q : left_q;
+  assign want       = is_send_i ? pay_len_t'(key_len_q) : left_q;
 `ifdef RNIC_CUT_RECV_PAGE
   assign got        = want;
 `else
@@ -181,8 +187,7 @@ module rnic_resp_place
   assign status_o     = status_q;
   assign vendor_err_o = vendor_q;
   assign unread_o     = unread_q;
-  assign sge_o        = sge_q;
-  assign sge_off_o    = off_q;
+  assign place_o      = at_q;
 
   logic no_payload;
   state_e drop_state, key_state;
@@ -194,14 +199,25 @@ module rnic_resp_place
   assign drop_state = no_payload ? StDone : StDrop;
 `endif
 
+  // Where it stands, and what is looked up next.
+  logic begins, walks, skips, found;
+  pay_len_t left;
+  assign begins = state_q == StIdle;
+  assign walks  = state_q == StWalk;
+  assign skips  = walks && room == '0;
+  assign found  = state_q == StKeyAns && mr_rsp_valid_i;
+  assign left   = left_q - got;
+  always_ff @(posedge clk_i) begin
+    if (begins || skips || found) at_q <= begins ? place_i : skips ? {at_q.none, at_q.sge + 5'd1, 32'd0} : at_q + 64'(got);
+    if (begins || found) left_q <= begins ? payload_len_i : left;
+    if (begins || walks) key_q <= begins ? rkey_i : sge_lkey;
+    if (begins || walks || found) key_len_q <= begins ? key_len_i : 32'(walks ? take : left);
+    if (found) key_addr_o <= mr_rsp_i.addr;
+  end
+
   always_ff @(posedge clk_i) begin
     case (state_q)
       StIdle: begin
-        left_q   <= payload_len_i;
-        sge_q    <= sge_i;
-        off_q    <= sge_off_i;
-        piece_va_q <= va_i;
-        key_len_q  <= key_len_i;
         status_q <= WC_STATUS_SUCCESS;
         vendor_q <= VENDOR_ERR_NONE;
         unread_q <= 1'b0;
@@ -223,16 +239,12 @@ module rnic_resp_place
         end
       StSge: state_q <= StWalk;
       StWalk: begin
-        piece_va_q  <= sge.addr + 64'(off_q);
-        piece_len_q <= take;
-        if (sge_q >= num_sge) begin
+        if (at_q.sge >= num_sge) begin
 `ifndef RNIC_CUT_RECV_TOO_LONG
           status_q <= WC_STATUS_LOC_LEN_ERR;
 `endif
           state_q  <= StDrop;
         end else if (room == '0) begin
-          sge_q   <= sge_q + 5'd1;
-          off_q   <= '0;
           state_q <= StSge;
         end else begin
           state_q <= StKey;
@@ -241,7 +253,6 @@ module rnic_resp_place
       StKey: if (mr_req_ready_i) state_q <= StKeyAns;
       StKeyAns:
         if (mr_rsp_valid_i) begin
-          key_addr_o <= mr_rsp_i.addr;
           if (!key_ok) begin
             status_q <= is_send_i ? WC_STATUS_LOC_PROT_ERR : WC_STATUS_LOC_ACCESS_ERR;
             vendor_q <= 8'h10 | 8'(mr_rsp_i.err);
@@ -254,11 +265,7 @@ module rnic_resp_place
           end else if (no_payload) begin
             state_q <= StDone;
           end else begin
-            left_q  <= left_q - got;
-            if (is_send_i) off_q <= off_q + 32'(got);
-            piece_va_q <= piece_va_q + 64'(got);
-            key_len_q  <= 32'(left_q) - 32'(got);
-            state_q <= (left_q == got) ? StGo : is_send_i ? StWalk : StKey;
+            state_q   <= (left_q == got) ? StGo : is_send_i ? SendNext : StKey;
           end
         end
       StGo:   if (moves) state_q <= StDone;

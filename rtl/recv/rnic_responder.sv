@@ -17,11 +17,13 @@
 module rnic_responder
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
+  import rnic_recv_pkg::*;
 #(
     parameter int unsigned DataW = 64,
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned MaxRqStride = 4,
-    parameter int unsigned PtrW = 4                // log2 of READ slots per QP
+    parameter int unsigned PtrW = 4,               // log2 of READ slots per QP
+    parameter bit HasSrq = 1'b1                    // there are shared receive queues
 ) (
     input  logic         clk_i,
     input  logic         rst_i,
@@ -76,11 +78,10 @@ module rnic_responder
     output logic         rx_pay_ready_o,
     input  logic [DataW-1:0] rx_pay_data_i,
     input  logic         rx_pay_last_i,
-    // READ engine: new slot; where it stands (answer one cycle after rd_idx_o); no READ of a QP is left
+    // READ engine: new slot; where it stands (from rd_look_o on); no READ of a QP is left
     output logic         rd_push_o,
     output qp_idx_t      rd_idx_o,
-    output epoch_t       rd_push_epoch_o,
-    output logic [PtrW:0] rd_push_ptr_o,           // count of pushes, this one not included
+    output logic [PtrW-1:0] rd_push_ptr_o,         // slot
     output logic         rd_push_dup_o,
     output logic         rd_push_atomic_o,         // rd_push_va_o is the result of an atomic
     output psn_t         rd_push_psn_o,
@@ -94,6 +95,12 @@ module rnic_responder
     input  logic [PtrW:0] rd_new_done_i,           // of these, the ones that were no duplicates
     input  logic         rd_empty_valid_i,
     input  logic [QpIdxW-1:0] rd_empty_idx_i,
+    output logic         rd_empty_hold_o,          // not in this cycle
+    output logic         rd_look_o,                // READ progress is to be read
+    output logic         rd_head_ready_o,          // pushes of a QP can be read, answer one cycle later
+    input  logic [QpIdxW-1:0] rd_head_idx_i,
+    output epoch_t       rd_head_epoch_o,
+    output logic [PtrW:0] rd_head_push_o,
     // ACK and NAK
     output logic         job_valid_o,
     input  logic         job_ready_i,
@@ -137,6 +144,7 @@ module rnic_responder
 );
   typedef struct packed {
     epoch_t      epoch;
+    logic [PtrW:0] rd_push;    // READs and atomics given to the READ engine (which reads these two)
     logic        halted;       // an error was found: nothing more until the next life
     logic        comm_est;     // the event was raised
     logic        last_told;    // LAST_WQE_REACHED was raised
@@ -146,24 +154,22 @@ module rnic_responder
     logic        in_send;      // message in progress
     logic        in_write;
     wqe_idx_t    head;         // receive WQE in use or to be used next; of a shared receive queue: slot of the one in use
-    logic [4:0]  sge;          // place in it
-    logic [31:0] sge_off;
+    logic [63:0] place;        // SEND: place in it, else the next address (rnic_resp_place)
     logic [31:0] done;         // bytes of the message so far
-    logic [63:0] va;           // WRITE: next address
-    logic [31:0] rkey;
-    logic [31:0] dma_len;
+    logic [31:0] rkey;         // WRITE
+    logic [31:0] left;         // WRITE: bytes to come
     logic        def_valid;    // a response waits for the READ responses before it
     logic [7:0]  def_synd;
     logic [PtrW-1:0] at_next;  // slot of the next atomic's result
     logic        at_full;      // all slots hold results
-    logic [PtrW:0] rd_push;    // READs and atomics given to the READ engine
     logic [PtrW:0] rd_new;     // of these, the ones that were no duplicates
   } sec_t;
 
   typedef enum logic [3:0] {
     StIdle,    // chooses a packet or a visit
-    StLoad,    // section, hot word, producer index and READ progress are being read; context is asked for
-    StLook,    // they are here; a visit looks whether there is something to do
+    StLoad,    // section, hot word, producer index and READ progress are being read, the section in beats; context is asked for
+    StLook,    // they are here, but for the section's last beat
+    StWorth,   // a visit looks whether there is something to do, a look takes what it shows
     StCold,    // waits for the context
     StCheck,   // verdict is being formed
     StPlace,   // payload is placed or thrown away
@@ -195,59 +201,103 @@ module rnic_responder
   assign rx_desc_ready_o = begin_packet;
   assign pick            = begin_visit;
   assign visit_idx       = idx_q[QpIdxW-1:0];
-  rnic_pend_set #(.IdxW(QpIdxW), .NumSet(4)) u_visits (
+  // The READ engine gives way to the next visit of the QP at hand.
+  assign rd_empty_hold_o = again;
+  rnic_pend_set #(.IdxW(QpIdxW), .NumSet(3)) u_visits (
       .clk_i, .rst_i,
-      .set_valid_i({again, rd_empty_valid_i, rq_kick_valid_i, qp_evt_valid_i && qp_evt_i.state == QP_STATE_ERR}),
-      .set_idx_i({visit_idx, rd_empty_idx_i, rq_kick_idx_i[QpIdxW-1:0], qp_evt_i.idx[QpIdxW-1:0]}), .pick_valid_o(pick_valid), .pick_ready_i(pick), .pick_idx_o(pick_idx)
+      .set_valid_i({again || rd_empty_valid_i, rq_kick_valid_i, qp_evt_valid_i && qp_evt_i.state == QP_STATE_ERR}),
+      .set_idx_i({again ? visit_idx : rd_empty_idx_i, rq_kick_idx_i[QpIdxW-1:0], qp_evt_i.idx[QpIdxW-1:0]}), .pick_valid_o(pick_valid), .pick_ready_i(pick), .pick_idx_o(pick_idx)
   );
-  rnic_pend_set #(.IdxW(QpIdxW), .NumSet(1)) u_left (
-      .clk_i, .rst_i,
+  logic any_left;              // a QP that left waits for its visit
+  if (HasSrq) begin : g_left
+    rnic_pend_set #(.IdxW(QpIdxW), .NumSet(1)) u_left (
+        .clk_i, .rst_i,
 `ifdef RNIC_CUT_SRQ_LEFT
-      .set_valid_i(1'b0),
+        .set_valid_i(1'b0),
 `else
-      .set_valid_i(qp_evt_valid_i && qp_evt_i.left_srq),
+        .set_valid_i(qp_evt_valid_i && qp_evt_i.left_srq),
 `endif
-      .set_idx_i(qp_evt_i.idx[QpIdxW-1:0]),
-      .pick_valid_o(left_valid), .pick_ready_i(begin_left), .pick_idx_o(left_idx)
-  );
-  // A QP is in that set once at most: its command waits for the barrier.
-  logic [QpIdxW:0] left_cnt_q;
-  always_ff @(posedge clk_i) begin
+        .set_idx_i(qp_evt_i.idx[QpIdxW-1:0]),
+        .pick_valid_o(left_valid), .pick_ready_i(begin_left), .pick_idx_o(left_idx)
+    );
+    // A QP is in that set once at most: its command waits for the barrier.
+    logic [QpIdxW:0] left_cnt_q;
+    always_ff @(posedge clk_i) begin
 `ifndef RNIC_CUT_SRQ_LEFT
-    left_cnt_q <= left_cnt_q + (QpIdxW + 1)'(qp_evt_valid_i && qp_evt_i.left_srq) - (QpIdxW + 1)'(begin_left);
+      left_cnt_q <= left_cnt_q + (QpIdxW + 1)'(qp_evt_valid_i && qp_evt_i.left_srq) - (QpIdxW + 1)'(begin_left);
 `endif
-    if (rst_i) left_cnt_q <= '0;
+      if (rst_i) left_cnt_q <= '0;
+    end
+    assign any_left = left_cnt_q != '0;
+  end else begin : g_no_left
+    assign {left_valid, any_left} = '0;
+    assign left_idx = '0;
   end
   logic pay_busy, pay_end;
-  assign idle_o = (state_q == StIdle || diag_q) && out_idle && !pay_busy && left_cnt_q == '0;
-  assign packet_idle_o = state_q == StIdle;
+  assign idle_o = (state_q == StIdle || diag_q) && out_idle && !pay_busy && !any_left;
+  assign packet_idle_o = state_q == StIdle || visit_q;   // visits and looks judge no key
   assign pay_busy_o    = pay_busy;
   assign pay_end_o     = pay_end;
 
   // ---------------------------------------------------------------- sections and what belongs to them
-  logic sec_we;
-  sec_t sec_d, sec_raw, s_now, s_q, s, n;
-  rnic_ram #(.Width($bits(sec_t)), .Depth(1 << QpIdxW)) u_sections (
-      .clk_i, .we_i(sec_we), .waddr_i(visit_idx), .wdata_i(sec_d),
-      .re_i(state_q == StLoad), .raddr_i(visit_idx), .rdata_o(sec_raw)
+  // In beats: a narrow data path has time for it. A commit changes the registers; the beats are written behind it, each before the next
+  // packet or visit can read it, and before the next commit.
+  localparam int unsigned Beats = (DataW >= 256) ? 1 : 256 / DataW;
+  localparam int unsigned BeatW = ($bits(sec_t) + Beats - 1) / Beats;
+  localparam int unsigned BeatIdxW = (Beats > 1) ? $clog2(Beats) : 1;
+  localparam logic [BeatIdxW-1:0] LastBeat = BeatIdxW'(Beats - 1);
+  localparam int unsigned SlotW = QpIdxW + ((Beats > 1) ? BeatIdxW : 0);
+  sec_t s, n;
+  logic [Beats-1:0][BeatW-1:0] s_q;
+  logic load_q, store_q;       // a beat is read; one is written
+  logic [BeatIdxW-1:0] beat_q, load_beat_q, store_beat_q;
+  logic [QpIdxW-1:0] store_idx_q;
+  logic [BeatW-1:0] sec_rd;
+  logic [SlotW-1:0] sec_waddr, sec_raddr;
+  if (Beats > 1) begin : g_beats
+    assign sec_waddr = {store_idx_q, store_beat_q};
+    assign sec_raddr = (state_q == StLoad) ? {visit_idx, beat_q} : {rd_head_idx_i, LastBeat};
+  end else begin : g_whole
+    assign sec_waddr = store_idx_q;
+    assign sec_raddr = (state_q == StLoad) ? visit_idx : rd_head_idx_i;
+  end
+  rnic_ram #(.Width(BeatW), .Depth((1 << QpIdxW) * Beats), .Bypass(1'b0)) u_sections (
+      .clk_i, .we_i(store_q), .waddr_i(sec_waddr), .wdata_i(s_q[store_beat_q]),
+      .re_i(1'b1), .raddr_i(sec_raddr), .rdata_o(sec_rd)
   );
+  // The READ engine reads the first word of a section while none is read or written here.
+  assign rd_head_ready_o = state_q != StLoad && !commit && !store_q;
+  if (1) begin : g_head
+    // verilator lint_off UNUSEDSIGNAL
+    logic [Beats*BeatW-1:0] whole;
+    sec_t sec;
+    // verilator lint_on UNUSEDSIGNAL
+    assign whole = {sec_rd, {(Beats - 1) * BeatW {1'b0}}};
+    assign sec   = sec_t'(whole);
+    assign {rd_head_epoch_o, rd_head_push_o} = {sec.epoch, sec.rd_push};
+  end
+  assign rd_look_o = state_q == StLoad;
+  always_ff @(posedge clk_i) begin
+    // From the top down: what the READ engine reads is written first.
+    beat_q      <= (state_q == StLoad && Beats > 1) ? beat_q - BeatIdxW'(1) : LastBeat;
+    load_q      <= state_q == StLoad && !rst_i;
+    load_beat_q <= beat_q;
+    store_q     <= (commit || (store_q && store_beat_q != '0)) && !rst_i;
+    if (commit) store_idx_q <= visit_idx;
+    store_beat_q <= (store_q && !commit && Beats > 1) ? store_beat_q - BeatIdxW'(1) : LastBeat;
+  end
+
   logic [PtrW:0] rd_pop, rd_new_done, rd_used, rd_used_new;
   logic rd_same, rd_none, rd_halted;
   wqe_idx_t prod;
-  always_comb begin
-    s_now = sec_raw;
+  assign s = sec_t'(s_q);
+  // The section is of another life than the context: it begins anew.
+  logic fresh;
 `ifdef RNIC_CUT_RECV_EPOCH
-    if (sec_raw.epoch == '0) begin
+  assign fresh = s.epoch == '0;
 `else
-    if (sec_raw.epoch != ctx_q.hot.epoch && !left_q) begin
+  assign fresh = s.epoch != ctx_q.hot.epoch && !left_q;
 `endif
-      s_now       = '0;
-      s_now.epoch = ctx_q.hot.epoch;
-      s_now.epsn  = ctx_q.path.rq_psn;
-    end
-  end
-  // Taken when the context is here, so that nothing behind it starts at the outputs of a block RAM.
-  assign s = s_q;
   assign rd_same     = rd_epoch_i == s.epoch;
   assign rd_pop      = rd_same ? rd_pop_i : '0;
   assign rd_new_done = rd_same ? rd_new_done_i : '0;
@@ -265,37 +315,33 @@ module rnic_responder
   // ---------------------------------------------------------------- shared receive queue
   logic use_srq, srq_new, unread;
   wqe_idx_t wqe_now;           // the receive WQE in use, or that would be used
-  assign use_srq   = ctx_q.hot.has_srq;
+  assign use_srq   = HasSrq && ctx_q.hot.has_srq;
   assign wqe_now   = (use_srq && !s.in_send) ? srq_i.head : s.head;
   assign srq_get_o = cold_rsp_valid_i;
   assign srq_idx_o = cold_rsp_i.create.srq;
 
   // ---------------------------------------------------------------- verdict
-  typedef struct packed {
-    logic drop, ignore, gap, dup_ack, dup_read, dup_atomic, nak, rnr, exec, dup;
-    logic [23:0] psns;
-  } verdict_t;
   verdict_t v, v_q;
+  logic [31:0] rest;           // WRITE: bytes to come after this packet
   counter_id_e drop_cnt, drop_cnt_q;
   // verilator lint_off UNUSEDSIGNAL
   opcode_info_t info;
   // verilator lint_on UNUSEDSIGNAL
-  assign info = opcode_info(d_q.opcode);
   rnic_resp_check #(.QpIdxW(QpIdxW), .CountW(PtrW + 1)) u_check (
       .enable_i, .port_cfg_i, .desc_i(d_q), .ctx_i(ctx_q),
       .halted_i(s.halted || rd_halted), .epsn_i(s.epsn), .in_send_i(s.in_send), .in_write_i(s.in_write),
-      .msg_done_i(s.done), .msg_len_i(s.dma_len),
+      .msg_full_i(s.done[31]), .msg_left_i(s.left),
       .reads_i(rd_used_new), .read_full_i(rd_used[PtrW]), .rq_avail_i(use_srq ? srq_i.avail : prod != s.head),
       .drop_o(v.drop), .drop_cnt_o(drop_cnt), .ignore_o(v.ignore), .gap_o(v.gap), .dup_ack_o(v.dup_ack), .dup_read_o(v.dup_read), .dup_atomic_o(v.dup_atomic),
-      .nak_o(v.nak), .rnr_o(v.rnr), .exec_o(v.exec), .dup_o(v.dup), .psns_o(v.psns)
+      .nak_o(v.nak), .rnr_o(v.rnr), .exec_o(v.exec), .dup_o(v.dup), .psns_o(v.psns), .psns_more_o(v.psns_more), .rest_o(rest), .info_o(info)
   );
 
   // ---------------------------------------------------------------- placement
   logic starts, ends, place_done, cons_we;
   wc_status_e place_status;
   logic [7:0] place_vendor;
-  logic [4:0] place_sge;
-  logic [31:0] place_off, key_len;
+  logic [63:0] place_next_at;
+  logic [31:0] key_len;
   logic [63:0] key_addr;
   logic in_atomic, place_rd, place_rsp_ready, place_wr, place_wr_last, at_rd, at_wr;
   dma_rd_req_t place_rd_req, at_rd_req;
@@ -318,10 +364,10 @@ module rnic_responder
 `endif
       .qp_idx_i(idx_q), .epoch_i(s.epoch), .wqe_idx_i(wqe_now), .rq_base_i(use_srq ? srq_i.cfg.base : ctx_q.create.rq_base),
       .log_rq_i(use_srq ? srq_i.cfg.log_size : ctx_q.hot.log_rq), .log_stride_i(use_srq ? srq_i.cfg.log_stride : ctx_q.create.log_rq_stride),
-      .sge_i(starts ? '0 : s.sge), .sge_off_i(starts ? '0 : s.sge_off), .inval_i(cons_we),
-      .rkey_i(starts ? d_q.rkey : s.rkey), .va_i(starts ? d_q.va : s.va), .key_len_i(key_len),
+      .place_i(!starts ? s.place : info.is_send ? '0 : d_q.va), .inval_i(cons_we),
+      .rkey_i(starts ? d_q.rkey : s.rkey), .key_len_i(key_len),
       .key_access_i(info.is_read_req ? 4'(1 << ACCESS_REMOTE_READ) : info.is_atomic_req ? 4'(1 << ACCESS_REMOTE_ATOMIC) : 4'(1 << ACCESS_REMOTE_WRITE)),
-      .done_o(place_done), .status_o(place_status), .vendor_err_o(place_vendor), .next_o(place_next), .unread_o(unread), .sge_o(place_sge), .sge_off_o(place_off), .key_addr_o(key_addr),
+      .done_o(place_done), .status_o(place_status), .vendor_err_o(place_vendor), .next_o(place_next), .unread_o(unread), .place_o(place_next_at), .key_addr_o(key_addr),
       .pay_busy_o(pay_busy), .pay_end_o(pay_end),
       .pay_valid_i(rx_pay_valid_i), .pay_ready_o(rx_pay_ready_o), .pay_data_i(rx_pay_data_i), .pay_last_i(rx_pay_last_i),
       .mr_req_valid_o, .mr_req_ready_i, .mr_req_o, .mr_rsp_valid_i, .mr_rsp_i,
@@ -372,8 +418,7 @@ module rnic_responder
   wc_status_e status_q;
   logic [7:0] vendor_q;
   logic unread_q;              // the WQE at the head of a shared receive queue could not be read: it stays there
-  logic [4:0] sge_q;
-  logic [31:0] off_q;
+  logic [63:0] place_q;
 
   // ---------------------------------------------------------------- what the packet or visit leads to
   logic serving, live, flush, send_deferred;
@@ -383,148 +428,32 @@ module rnic_responder
 `ifdef RNIC_CUT_RECV_FLUSH
   assign flush   = 1'b0;
 `else
-  assign flush   = visit_q && live && hot_i.state == QP_STATE_ERR && !hot_i.has_srq && prod != s.head;
+  assign flush   = visit_q && live && hot_i.state == QP_STATE_ERR && !(HasSrq && hot_i.has_srq) && prod != s.head;
 `endif
   // What a QP has taken from a shared receive queue comes back once.
   logic last, left, ended;
-  assign ended   = hot_i.epoch == ((sec_raw.epoch == '1) ? epoch_t'(1) : sec_raw.epoch + epoch_t'(1));   // the section is of the life before
-  assign last    = visit_q && !left_q && live && hot_i.state == QP_STATE_ERR && hot_i.has_srq && !s.last_told;
-  assign left    = left_q && ended && s.in_send;
+  assign ended   = hot_i.epoch == ((s.epoch == '1) ? epoch_t'(1) : s.epoch + epoch_t'(1));   // the section is of the life before
+  assign last    = HasSrq && visit_q && !left_q && live && hot_i.state == QP_STATE_ERR && hot_i.has_srq && !s.last_told;
+  assign left    = HasSrq && left_q && ended && s.in_send;
   assign send_deferred = visit_q && live && serving && s.def_valid && rd_none && !rd_halted;
 
   event_type_e event_type;
-  logic fatal, ok, wqe_used, do_cqe, do_event, do_comm, respond, do_job, do_err;
+  logic fatal, ok, do_cqe, do_event, do_comm, respond, do_job, do_err;
   logic ignore, to_engine;
+  logic [7:0] synd;
+  wc_status_e cqe_status;
   // Of an atomic that old nothing is known any more.
   assign ignore    = v_q.ignore || (v_q.dup_atomic && !at_found_q);
   assign to_engine = info.is_read_req || info.is_atomic_req;
-  logic [7:0] synd;
-  wc_status_e cqe_status;
-  always_comb begin
-    n          = s;
-    ok         = !visit_q && v_q.exec && status_q == WC_STATUS_SUCCESS;
-    fatal      = !visit_q && (v_q.nak || (v_q.exec && status_q != WC_STATUS_SUCCESS));
-    // An error is reported by the receive WQE in use; a WRITE with immediate uses one once it is there.
-    wqe_used   = s.in_send || (v_q.exec && (info.is_send || (info.is_write && info.has_imm)) && !(use_srq && unread_q));
-    do_cqe     = 1'b0;
-    do_event   = 1'b0;
-    respond    = 1'b0;
-    synd       = AETH_SYNDROME_ACK_NO_CREDIT;
-    do_err     = 1'b0;
-    cqe_status = WC_STATUS_SUCCESS;
-`ifdef RNIC_CUT_RECV_COMM_EST
-    do_comm    = 1'b0;
-`else
-    do_comm    = !visit_q && ctx_q.hot.state == QP_STATE_RTR && !s.comm_est && !v_q.drop;
-`endif
-    n.comm_est = s.comm_est || do_comm;
-
-    if (ok) begin
-      n.nak_sent = 1'b0;
-      n.epsn     = s.epsn + v_q.psns;
-      n.in_send  = info.is_send && !ends;
-      n.in_write = info.is_write && !ends;
-      n.sge      = ends ? '0 : sge_q;
-      n.sge_off  = ends ? '0 : off_q;
-      n.done     = (starts ? '0 : s.done) + 32'(d_q.payload_len);
-      if (info.is_write) begin
-        n.va      = (starts ? d_q.va : s.va) + 64'(d_q.payload_len);
-        n.rkey    = starts ? d_q.rkey : s.rkey;
-        n.dma_len = starts ? d_q.dma_len : s.dma_len;
-      end
-      if (ends) n.msn = s.msn + 24'd1;
-      if (srq_new) n.head = wqe_now;
-      if (info.is_atomic_req) begin
-        n.at_next = s.at_next + PtrW'(1);
-        n.at_full = s.at_full || s.at_next == '1;
-      end
-      if (to_engine) begin
-        n.rd_push = s.rd_push + (PtrW + 1)'(1);
-        n.rd_new  = s.rd_new + (PtrW + 1)'(1);
-      end
-      do_cqe  = ends && wqe_used;
-      respond = d_q.ack_req && !to_engine;
-      // The packet that a waiting NAK names has come after all: what remains of the NAK is that it acknowledges.
-      if (s.def_valid) n.def_synd = AETH_SYNDROME_ACK_NO_CREDIT;
-    end else if (fatal) begin
-`ifndef RNIC_CUT_RECV_HALT
-      n.halted  = 1'b1;
-`endif
-      n.in_send = 1'b0;
-      do_cqe    = wqe_used;
-`ifndef RNIC_CUT_RECV_EVENT
-      do_event  = !wqe_used;
-`endif
-      respond   = 1'b1;
-      case (v_q.nak ? WC_STATUS_REM_INV_REQ_ERR : status_q)
-        WC_STATUS_REM_INV_REQ_ERR, WC_STATUS_LOC_LEN_ERR: synd = AETH_SYNDROME_NAK_INV_REQ;
-        WC_STATUS_LOC_ACCESS_ERR: synd = AETH_SYNDROME_NAK_REM_ACCESS;
-        default: synd = AETH_SYNDROME_NAK_REM_OP;
-      endcase
-      cqe_status = v_q.nak ? WC_STATUS_REM_INV_REQ_ERR : status_q;
-    end else if (!visit_q && v_q.gap) begin
-      n.nak_sent = 1'b1;
-      respond    = !s.nak_sent;
-      synd       = AETH_SYNDROME_NAK_PSN_SEQ;
-`ifdef RNIC_CUT_RECV_GAP_ONCE
-      respond    = 1'b1;
-`endif
-    end else if (!visit_q && v_q.rnr) begin
-      n.nak_sent = 1'b1;
-      respond    = 1'b1;
-      synd       = 8'(AETH_SYNDROME_RNR_BASE) | 8'(ctx_q.path.min_rnr_timer);
-    end else if (!visit_q && v_q.dup_ack) begin
-`ifndef RNIC_CUT_RECV_DUP_ACK
-      respond = 1'b1;
-`endif
-    end else if (!visit_q && (v_q.dup_read || v_q.dup_atomic)) begin
-      n.rd_push = s.rd_push + (PtrW + 1)'(1);
-    end else if (flush) begin
-      n.in_send  = 1'b0;
-      do_cqe     = 1'b1;
-      cqe_status = WC_STATUS_WR_FLUSH_ERR;
-    end else if (last) begin
-`ifndef RNIC_CUT_SRQ_FLUSH
-      n.in_send   = 1'b0;
-      do_cqe      = s.in_send;
-      cqe_status  = WC_STATUS_WR_FLUSH_ERR;
-`endif
-`ifndef RNIC_CUT_SRQ_LAST
-      n.last_told = 1'b1;
-      do_event    = 1'b1;
-`endif
-    end else if (left) begin
-      n          = '0;
-      do_cqe     = enable_i;
-      cqe_status = WC_STATUS_WR_FLUSH_ERR;
-    end else if (send_deferred) begin
-      respond = 1'b1;
-      synd    = s.def_synd;
-    end
-    if (do_cqe && !use_srq) n.head = s.head + wqe_idx_t'(1);
-
-    // An ACK does not take the place of a NAK that waits, since both name the same PSN.
-    if (respond && n.def_valid && synd == AETH_SYNDROME_ACK_NO_CREDIT) synd = n.def_synd;
-    do_job = respond;
-    if (respond) begin
-      n.def_valid = 1'b0;
-`ifndef RNIC_CUT_RECV_DEFER
-      if (!rd_none) begin
-        n.def_valid = 1'b1;
-        n.def_synd  = synd;
-        do_job      = 1'b0;
-      end
-`endif
-    end
-    // ERR is asked for when the NAK leaves: in ERR the READ responses before it would never be sent.
-`ifdef RNIC_CUT_RECV_QP_ERR
-    do_err = 1'b0;
-`else
-    do_err = do_job && n.halted;
-`endif
-    event_type = last ? EVENT_TYPE_QP_LAST_WQE_REACHED : (unread_q || at_err_q != DMA_ERR_OK) ? EVENT_TYPE_QP_FATAL
-               : (synd == AETH_SYNDROME_NAK_REM_ACCESS) ? EVENT_TYPE_QP_ACCESS_ERR : EVENT_TYPE_QP_REQ_ERR;
-  end
+  rnic_resp_effect u_effect (
+      .enable_i, .visit_i(visit_q), .flush_i(flush), .last_i(last), .left_i(left), .send_deferred_i(send_deferred),
+      .verdict_i(v_q), .info_i(info), .status_i(status_q), .ack_req_i(d_q.ack_req), .rtr_i(ctx_q.hot.state == QP_STATE_RTR),
+      .min_rnr_timer_i(ctx_q.path.min_rnr_timer), .wqe_lost_i(use_srq && unread_q), .own_fault_i(unread_q || at_err_q != DMA_ERR_OK),
+      .in_send_i(s.in_send), .comm_est_i(s.comm_est), .nak_sent_i(s.nak_sent), .halted_i(s.halted), .def_valid_i(s.def_valid), .def_synd_i(s.def_synd),
+      .reads_wait_i(!rd_none),
+      .ok_o(ok), .fatal_o(fatal), .do_comm_o(do_comm), .do_cqe_o(do_cqe), .cqe_status_o(cqe_status), .do_event_o(do_event), .event_o(event_type),
+      .respond_o(respond), .syndrome_o(synd), .do_job_o(do_job), .do_err_o(do_err)
+  );
 
 `ifdef RNIC_CUT_RECV_OVERLAP
   assign at_commit = state_q == StCommit && out_idle && !pay_busy;
@@ -538,30 +467,101 @@ module rnic_responder
 `else
   assign commit  = at_commit && (visit_q ? (flush || last || left || send_deferred) : (live && serving && !v_q.drop && !ignore));
 `endif
-  assign sec_we  = commit;
   assign srq_take_o = commit && !visit_q && srq_new && v_q.exec && !unread_q;
   assign srq_next_o = next_q;
-  assign sec_d   = n;
   assign cons_we = commit && do_cqe;
-  assign again   = commit && flush && prod != n.head;
+  assign again   = commit && flush;      // the last one finds that there is nothing left
 `ifdef RNIC_CUT_RECV_CONS
   assign rq_cons_we_o = 1'b0;
 `else
   assign rq_cons_we_o = cons_we && !use_srq;
 `endif
-  assign rq_cons_o    = '{idx: idx_q, pos: '{epoch: s.epoch, val: n.head}};
+  assign rq_cons_o    = '{idx: idx_q, pos: '{epoch: s.epoch, val: s.head + wqe_idx_t'(1)}};
+
+  // The section after it: new values, and which of them are taken.
+  logic engine_gets, cqe_own;
+  sec_t we;
+  assign engine_gets = ok ? to_engine : !visit_q && (v_q.dup_read || v_q.dup_atomic);
+  assign cqe_own     = do_cqe && !use_srq;
+  always_comb begin
+    n           = 'x;
+    n.epoch     = ctx_q.hot.epoch;
+    n.halted    = 1'b1;
+    n.comm_est  = 1'b1;
+    n.last_told = 1'b1;
+    n.nak_sent  = !ok;
+    n.epsn      = psn_t'(25'({s.epsn, 1'b1} + {v_q.psns, v_q.psns_more}) >> 1);
+    n.msn       = s.msn + 24'd1;
+    n.in_send   = ok && info.is_send && !ends;
+    n.in_write  = info.is_write && !ends;
+    n.head      = srq_new ? wqe_now : s.head + wqe_idx_t'(1);
+    n.place     = place_q;
+    n.done      = (starts ? '0 : s.done) + 32'(d_q.payload_len);
+    n.rkey      = d_q.rkey;
+    n.left      = rest;
+    n.def_valid = !do_job;
+    n.def_synd  = (respond && !do_job) ? synd : AETH_SYNDROME_ACK_NO_CREDIT;
+    n.at_next   = s.at_next + PtrW'(1);
+    n.at_full   = 1'b1;
+    n.rd_push   = s.rd_push + (PtrW + 1)'(1);
+    n.rd_new    = s.rd_new + (PtrW + 1)'(1);
+
+    we          = '0;
+`ifndef RNIC_CUT_RECV_HALT
+    we.halted   = fatal;
+`endif
+    we.comm_est = do_comm;
+`ifndef RNIC_CUT_SRQ_LAST
+    we.last_told = last;
+`endif
+    we.nak_sent = ok || (!visit_q && !fatal && (v_q.gap || v_q.rnr));
+    we.epsn     = {$bits(psn_t) {ok}};
+    we.msn      = {24{ok && ends}};
+    we.in_send  = ok || fatal || flush;
+`ifndef RNIC_CUT_SRQ_FLUSH
+    if (last) we.in_send = 1'b1;
+`endif
+    we.in_write = ok;
+    we.head     = {$bits(wqe_idx_t) {cqe_own || (ok && srq_new)}};
+    we.place    = {64{ok}};
+    we.done     = {32{ok}};
+    we.rkey     = {32{ok && starts}};
+    we.left     = {32{ok}};
+    we.def_valid = respond;
+    we.def_synd = {8{ok || (respond && !do_job)}};
+    we.at_next  = {PtrW{ok && info.is_atomic_req}};
+    we.at_full  = ok && info.is_atomic_req && s.at_next == '1;
+    we.rd_push  = {PtrW + 1{engine_gets}};
+    we.rd_new   = {PtrW + 1{ok && to_engine}};
+  end
+  sec_t sec_first;
+  always_comb begin
+    sec_first       = '0;
+    sec_first.epoch = ctx_q.hot.epoch;
+    sec_first.epsn  = ctx_q.path.rq_psn;
+  end
+  localparam int unsigned SecW = $bits(sec_t);
+  logic begins;                // a new life
+  assign begins = state_q == StCold && state_d != StCold && fresh;
+  always_ff @(posedge clk_i) begin
+    for (int unsigned i = 0; i < SecW; i++) begin
+      if ((load_q && load_beat_q == BeatIdxW'(i / BeatW)) || (commit && we[i]))
+        s_q[i/BeatW][i%BeatW] <= load_q ? sec_rd[i%BeatW] : n[i];
+    end
+    if (commit && left) s_q <= '0;
+    if (begins) s_q <= (Beats * BeatW)'(sec_first);
+  end
 
   // ---------------------------------------------------------------- READ slots
-  assign rd_push_o       = commit && !visit_q && (v_q.dup_read || v_q.dup_atomic || (ok && to_engine));
-  assign rd_push_epoch_o = s.epoch;
-  assign rd_push_ptr_o   = s.rd_push;
+  assign rd_push_o       = commit && engine_gets;
+  assign rd_push_ptr_o   = s.rd_push[PtrW-1:0];
   assign rd_push_dup_o   = v_q.dup_read || v_q.dup_atomic;
   assign rd_push_atomic_o = info.is_atomic_req;
   assign rd_push_psn_o   = d_q.psn;
   assign rd_push_va_o    = info.is_atomic_req ? at_orig_q : d_q.va;
   assign rd_push_rkey_o  = d_q.rkey;
-  assign rd_push_len_o   = info.is_atomic_req ? '0 : d_q.dma_len;
-  assign rd_push_msn_o   = n.msn;
+  assign rd_push_len_o   = d_q.dma_len;
+  assign rd_push_msn_o   = s.msn + 24'(ok);
 
   // ---------------------------------------------------------------- what is handed over after the commit
   cqe_req_t cqe;
@@ -578,13 +578,12 @@ module rnic_responder
     if (cqe_status == WC_STATUS_SUCCESS) begin
       cqe.with_imm = info.has_imm;
       cqe.with_inv = info.has_ieth;
-      cqe.byte_len = n.done;
       cqe.imm      = info.has_imm ? d_q.imm : info.has_ieth ? d_q.rkey : '0;
     end else if (!visit_q && v_q.exec) begin
       cqe.vendor_err = vendor_q;
     end
   end
-  // An ACK names the last PSN that was executed, a NAK the one that was not.
+  // An ACK names the last PSN that was executed, a NAK the one that was not. What is new in the section is taken a cycle later.
   rnic_resp_out u_out (
       .clk_i, .rst_i, .commit_i(commit), .hold_i(pay_busy && !pay_end), .release_i(pay_end), .idle_o(out_idle), .qp_idx_i(idx_q), .epoch_i(s.epoch), .qpn_i(qpn),
       .do_comm_i(do_comm), .do_cqe_i(do_cqe), .cqe_i(cqe),
@@ -595,7 +594,7 @@ module rnic_responder
 `endif
       .cq_idle_i,
       .do_event_i(do_event), .event_i(event_type), .do_job_i(do_job), .syndrome_i(synd),
-      .psn_i((synd == AETH_SYNDROME_ACK_NO_CREDIT) ? n.epsn - psn_t'(1) : n.epsn), .msn_i(n.msn), .do_err_i(do_err),
+      .do_err_i(do_err), .epsn_i(s.epsn), .msn_i(s.msn), .done_i(s.done),
       .job_valid_o, .job_ready_i, .job_o, .cqe_valid_o, .cqe_ready_i, .cqe_o, .eqe_valid_o, .eqe_ready_i, .eqe_o,
       .qp_err_valid_o, .qp_err_ready_i, .qp_err_o
   );
@@ -630,13 +629,14 @@ module rnic_responder
   // A visit asks only when it has something to do: most doorbells are for queues that need no flush.
   assign cold_req_valid_o = !cold_asked_q && (state_q == StCold || (!visit_q && (state_q == StLoad || state_q == StLook)));
   logic worth;
-  assign worth = !diag_q && (!visit_q || (left_q ? sec_raw.in_send && ended : hot_i.state == QP_STATE_ERR || (sec_raw.def_valid && sec_raw.epoch == hot_i.epoch)));
+  assign worth = !diag_q && (left_q ? s.in_send && ended : hot_i.state == QP_STATE_ERR || (s.def_valid && s.epoch == hot_i.epoch));
   always_comb begin
     state_d = state_q;
     case (state_q)
       StIdle:   if (begin_packet || begin_visit || begin_left || begin_diag) state_d = stay ? StCheck : StLoad;
-      StLoad:   state_d = StLook;
-      StLook:   state_d = worth ? StCold : StIdle;
+      StLoad:   if (beat_q == '0) state_d = StLook;
+      StLook:   state_d = visit_q ? StWorth : StCold;
+      StWorth:  state_d = worth ? StCold : StIdle;
       StCold:   if (cold_here_q) state_d = visit_q ? StCommit : StCheck;
       StCheck:  state_d = StPlace;
       StPlace:
@@ -661,18 +661,18 @@ module rnic_responder
   // verilator lint_on UNUSEDSIGNAL
   always_comb begin
     shown             = '0;
-    shown.epsn        = sec_raw.epsn;
-    shown.recv_live   = sec_raw.epoch == hot_i.epoch;
-    shown.recv_halted = sec_raw.halted || (rd_epoch_i == sec_raw.epoch && rd_halted_i);
-    shown.nak_sent    = sec_raw.nak_sent;
-    shown.in_send     = sec_raw.in_send;
-    shown.in_write    = sec_raw.in_write;
-    shown.ack_waiting = sec_raw.def_valid;
-    shown.msn         = sec_raw.msn;
-    shown.rd_waiting  = 6'((PtrW + 1)'(sec_raw.rd_push - ((rd_epoch_i == sec_raw.epoch) ? rd_pop_i : '0)));
+    shown.epsn        = s.epsn;
+    shown.recv_live   = s.epoch == hot_i.epoch;
+    shown.recv_halted = s.halted || (rd_epoch_i == s.epoch && rd_halted_i);
+    shown.nak_sent    = s.nak_sent;
+    shown.in_send     = s.in_send;
+    shown.in_write    = s.in_write;
+    shown.ack_waiting = s.def_valid;
+    shown.msn         = s.msn;
+    shown.rd_waiting  = 6'((PtrW + 1)'(s.rd_push - ((rd_epoch_i == s.epoch) ? rd_pop_i : '0)));
     shown.rq_prod     = (rq_prod_i.epoch == hot_i.epoch) ? rq_prod_i.val : '0;
-    shown.rq_next     = sec_raw.head;
-    shown.msg_done    = sec_raw.done;
+    shown.rq_next     = s.head;
+    shown.msg_done    = s.done;
   end
 
   always_ff @(posedge clk_i) begin
@@ -688,8 +688,6 @@ module rnic_responder
       at_err_q <= DMA_ERR_OK;
     end
     if (cold_rsp_valid_i) ctx_q <= cold_rsp_i;
-    if (state_q == StCold) s_q <= s_now;
-    else if (sec_we) s_q <= n;
     if (rst_i || changes || (state_q == StIdle && state_d == StLoad)) here_q <= 1'b0;
     else if (cold_req_valid_o && cold_req_ready_i && !visit_q) here_q <= 1'b1;
     if (state_q == StCheck) begin
@@ -701,8 +699,7 @@ module rnic_responder
       vendor_q <= place_vendor;
       unread_q <= unread;
       next_q   <= place_next;
-      sge_q    <= place_sge;
-      off_q    <= place_off;
+      place_q  <= place_next_at;
     end
     if (at_done) begin
       at_found_q <= at_found;
@@ -723,12 +720,12 @@ module rnic_responder
     end
     state_q     <= state_d;
     diag_q      <= begin_diag || (diag_q && state_d != StIdle);
-    diag_done_o <= state_q == StLook && diag_q;
+    diag_done_o <= state_q == StWorth && diag_q;
 `ifdef RNIC_CUT_DIAG_RECV
     diag_data_o <= '0;
 `else
-    diag_data_o <= '0;
-    for (int unsigned w = DIAG_SEND_WORDS; w < QP_LIVE_BYTES / 8; w++) if (diag_i.word == 3'(w)) diag_data_o <= shown[64*w+:64];
+    diag_data_o <= shown[64*DIAG_SEND_WORDS+:64];
+    for (int unsigned w = DIAG_SEND_WORDS + 1; w < QP_LIVE_BYTES / 8; w++) if (diag_i.word == 3'(w)) diag_data_o <= shown[64*w+:64];
 `endif
     if (rst_i) begin
       diag_q        <= 1'b0;
@@ -744,7 +741,8 @@ module rnic_responder
       if (inv_done_i) a_invalidation_expected : assert (inv_q);
       if (cold_rsp_valid_i) a_context_expected : assert (cold_asked_q && !cold_here_q);
       if (diag_q) a_look_changes_nothing : assert (!commit && !at_commit && !cold_req_valid_o);
-      if (commit) a_no_two_messages : assert (!(n.in_send && n.in_write));
+      if (!commit && !load_q && state_q == StCheck) a_no_two_messages : assert (!(s.in_send && s.in_write));
+      if (commit) a_beats_written : assert (!store_q && !load_q);
     end
   end
 

@@ -75,16 +75,16 @@ module rnic_srq
   // Three readers: commands, doorbells, the responder.
   // verilator lint_off UNUSEDSIGNAL
   // (each reads its own part)
-  srq_cfg_t [2:0] cfg;
   pos_t [2:0] pos;
   // verilator lint_on UNUSEDSIGNAL
   wqe_idx_t [2:0] prod;
+  logic [15:0] look_pd;
+  logic [7:0] db_page;
+  logic [3:0] db_log_size;
+  srq_cfg_t got_cfg;
   logic [2:0][SrqW-1:0] raddr;
   assign raddr = {got_idx, db_idx, idx};
   for (genvar r = 0; r < 3; r++) begin : g_reader
-    rnic_ram #(.Width($bits(srq_cfg_t)), .Depth(NumSrq)) u_cfg (
-        .clk_i, .we_i(set_fire), .waddr_i(idx), .wdata_i(cfg_i), .re_i(1'b1), .raddr_i(raddr[r]), .rdata_o(cfg[r])
-    );
     rnic_ram #(.Width($bits(wqe_idx_t)), .Depth(NumSrq)) u_prod (
         .clk_i, .we_i(prod_we), .waddr_i(prod_idx), .wdata_i(prod_new), .re_i(1'b1), .raddr_i(raddr[r]), .rdata_o(prod[r])
     );
@@ -92,6 +92,19 @@ module rnic_srq
         .clk_i, .we_i(pos_we), .waddr_i(pos_idx), .wdata_i(pos_new), .re_i(1'b1), .raddr_i(raddr[r]), .rdata_o(pos[r])
     );
   end
+  rnic_ram #(.Width(16), .Depth(NumSrq)) u_look_pd (
+      .clk_i, .we_i(set_fire), .waddr_i(idx), .wdata_i(cfg_i.pd), .re_i(1'b1), .raddr_i(idx), .rdata_o(look_pd)
+  );
+  rnic_ram #(.Width(12), .Depth(NumSrq)) u_db_cfg (
+      .clk_i, .we_i(set_fire), .waddr_i(idx), .wdata_i({cfg_i.uar, cfg_i.log_size}), .re_i(1'b1), .raddr_i(db_idx), .rdata_o({db_page, db_log_size})
+  );
+  // Nobody takes from a queue that is just being made: no bypass.
+  localparam int unsigned GotW = $bits(srq_cfg_t) - 8;
+  rnic_ram #(.Width(GotW), .Depth(NumSrq), .Bypass(1'b0)) u_cfg (
+      .clk_i, .we_i(set_fire), .waddr_i(idx), .wdata_i({cfg_i.pd, cfg_i.log_size, cfg_i.log_stride, cfg_i.base}), .re_i(1'b1), .raddr_i(got_idx),
+      .rdata_o({got_cfg.pd, got_cfg.log_size, got_cfg.log_stride, got_cfg.base})
+  );
+  assign got_cfg.uar = '0;     // (the responder does not ask)
   logic [15:0] look_limit, got_limit;
   rnic_ram #(.Width(16), .Depth(NumSrq)) u_limit_look (
       .clk_i, .we_i(limit_we), .waddr_i(limit_idx), .wdata_i(limit_new), .re_i(1'b1), .raddr_i(idx), .rdata_o(look_limit)
@@ -105,7 +118,7 @@ module rnic_srq
   assign limit_ready_o = !take_i && !take_q;
   assign set_fire      = set_valid_i && set_ready_o;
   assign limit_fire    = limit_valid_i && limit_ready_o;
-  assign look_pd_o     = cfg[0].pd;
+  assign look_pd_o     = look_pd;
   assign look_limit_o  = look_limit;
   assign look_left_o   = prod[0] - pos[0].taken;
 
@@ -119,13 +132,13 @@ module rnic_srq
 `ifdef RNIC_CUT_SRQ_DB_PAGE
   assign db_page_ok = 1'b1;
 `else
-  assign db_page_ok = cfg[1].uar == db_uar_q;
+  assign db_page_ok = db_page == db_uar_q;
 `endif
   // One slot is always free.
 `ifdef RNIC_CUT_SRQ_DB_RANGE
   assign db_range_ok = 1'b1;
 `else
-  assign db_range_ok = ahead_new < (16'd1 << cfg[1].log_size) && ahead_new >= ahead_old;
+  assign db_range_ok = ahead_new < (16'd1 << db_log_size) && ahead_new >= ahead_old;
 `endif
   assign db_ok = db_q && known_q && db_page_ok && db_range_ok;
   always_ff @(posedge clk_i) begin
@@ -146,16 +159,16 @@ module rnic_srq
   // ---------------------------------------------------------------- responder
   assign got_idx = get_i ? SrqW'(get_idx_i) : get_idx_q;
   always_comb begin
-    pos_new = '{head: next_i & ~(16'hffff << cfg[2].log_size), taken: pos[2].taken + wqe_idx_t'(1)};
+    pos_new = '{head: next_i & ~(16'hffff << got_cfg.log_size), taken: pos[2].taken + wqe_idx_t'(1)};
 `ifdef RNIC_CUT_SRQ_NEXT
-    pos_new.head = (pos[2].head + wqe_idx_t'(1)) & ~(16'hffff << cfg[2].log_size);
+    pos_new.head = (pos[2].head + wqe_idx_t'(1)) & ~(16'hffff << got_cfg.log_size);
 `endif
     if (set_fire) pos_new = '0;
   end
   always_ff @(posedge clk_i) begin
     get_idx_q <= got_idx;
     take_q    <= take_i && !rst_i;
-    head_o    <= '{cfg: cfg[2], avail: prod[2] != pos[2].taken, head: pos[2].head};
+    head_o    <= '{cfg: got_cfg, avail: prod[2] != pos[2].taken, head: pos[2].head};
   end
 
   // ---------------------------------------------------------------- limit

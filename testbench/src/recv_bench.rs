@@ -504,11 +504,22 @@ impl RecvBench {
     /// # Panics
     /// When it does not build or a port is laid out otherwise.
     pub fn new(width: usize, seed: u64) -> Self {
+        Self::with(width, seed, None)
+    }
+
+    /// The same, with another number of shared receive queues.
+    ///
+    /// # Panics
+    /// As `new`.
+    pub fn with(width: usize, seed: u64, srqs: Option<u32>) -> Self {
         let mut builder = BlockModel::builder("rnic_recv")
             .param("DataW", width)
             .param("QpIdxW", QP_IDX_W)
             .param("MaxRd", MAX_RD)
             .random_init(seed);
+        if let Some(srqs) = srqs {
+            builder = builder.param("NumSrq", srqs);
+        }
         // Features can be cut out to see a test turn red: OPENRNIC_CUT=RNIC_CUT_RECV_PSN.
         if let Ok(cut) = std::env::var("OPENRNIC_CUT") {
             builder = builder.define(&cut);

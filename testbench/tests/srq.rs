@@ -652,6 +652,26 @@ fn doorbells_are_checked_and_counted() {
 }
 
 #[test]
+fn a_build_without_shared_receive_queues_serves_receive_queues_and_counts_their_doorbells() {
+    let mut b = RecvBench::with(64, 1, Some(0));
+    b.regions = bench(64, 1).regions;
+    b.create(4, |qp| qp.rq_base = MEM_BASE);
+    b.run(4);
+    b.post(4, &[sge(DATA, 300)]);
+    b.run(4);
+    let data: Vec<u8> = (0..200).map(|i| i as u8).collect();
+    send(&mut b, 4, 100, &data);
+    assert_eq!(b.outcome(), [cqe(&b, 4, 0, 200), aeth(4, 100, ACK, 1)]);
+    assert_eq!(b.bytes_at(DATA, 200), data);
+    for number in [0, u32::from(SRQ)] {
+        b.srq_doorbell(3, number, 1);
+        assert_eq!(b.dut.sampled("srq_valid_o"), 0);
+    }
+    b.run(4);
+    assert_eq!(b.counters[DB_DROP_QPN], 2);
+}
+
+#[test]
 fn random_traffic_over_two_queues_moves_every_byte_and_loses_no_slot() {
     let seed = seed();
     for width in [64, 512] {

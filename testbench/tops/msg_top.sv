@@ -37,6 +37,8 @@ module msg_top
   pkt_upd_t upd;
   logic drop, ignore, gap, dup_ack, dup_read, dup_atomic, rnr, dup;
   counter_id_e drop_cnt;
+  logic [31:0] rest;
+  opcode_info_t info;
   // verilator lint_on UNUSEDSIGNAL
   always_comb begin
     v                         = '0;
@@ -74,6 +76,8 @@ module msg_top
   assign last_psn_o    = rec.last;
   assign alone_o       = upd.alone;
 
+  logic [23:0] resp_psns;
+  logic resp_more;
   port_cfg_t cfg;
   rx_desc_t desc;
   logic send, write;
@@ -95,10 +99,11 @@ module msg_top
   end
   rnic_resp_check u_check (
       .enable_i(1'b1), .port_cfg_i(cfg), .desc_i(desc), .ctx_i(v.ctx), .halted_i(1'b0), .epsn_i(First), .in_send_i(send && off_i != '0),
-      .in_write_i(write && off_i != '0), .msg_done_i(off_i), .msg_len_i(claim_i), .reads_i('0), .read_full_i(1'b0), .rq_avail_i(1'b1),
+      .in_write_i(write && off_i != '0), .msg_full_i(off_i[31]), .msg_left_i(claim_i - off_i), .reads_i('0), .read_full_i(1'b0), .rq_avail_i(1'b1),
       .drop_o(drop), .drop_cnt_o(drop_cnt), .ignore_o(ignore), .gap_o(gap), .dup_ack_o(dup_ack), .dup_read_o(dup_read), .dup_atomic_o(dup_atomic),
-      .nak_o, .rnr_o(rnr), .exec_o, .dup_o(dup), .psns_o(resp_psns_o)
+      .nak_o, .rnr_o(rnr), .exec_o, .dup_o(dup), .psns_o(resp_psns), .psns_more_o(resp_more), .rest_o(rest), .info_o(info)
   );
+  assign resp_psns_o = resp_psns + 24'(resp_more);
   logic unused;
   assign unused = ^{clk_i, rst_i};
 endmodule
