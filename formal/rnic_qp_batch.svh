@@ -33,6 +33,8 @@
         m_params : assume (count != '0 && count <= 17'd1 << QpIdxW && (!is_query || count == 17'd1) && (f_change || is_query || is_list));
       // What pass 1 saw in the table is there in pass 2: nobody else writes it meanwhile (p_idle, and proof qp_table).
       if (write) m_table : assume (own_hot_i.valid == !is_create);
+      // No type has an address before RTR.
+      if (write && is_install) m_init : assume ((rec_i.mask[AttrW-1:0] & QP_PATH_PEER) == '0);
       m_status : assume (chk_status_i != CMD_STATUS_GATE_REFUSED);
       m_gate : assume (gate_ok_i == (gate_rule_i == GATE_RULE_NONE));
 
@@ -50,6 +52,7 @@
       if (!(state_q inside {ST_INIT, ST_IDLE, ST_SETTLE, ST_CPL})) i_ok_until_fail : assert (ok_q);
       if (!(state_q inside {ST_INIT, ST_IDLE, ST_SETTLE, ST_DRAIN, ST_CPL})) i_no_count_yet : assert (cpl_q.count == '0);
       if (!ok_q && !(state_q inside {ST_INIT, ST_IDLE})) i_no_count : assert (cpl_q.count == '0);
+      if (!(state_q inside {ST_INIT, ST_IDLE})) i_void : assert (!(void_q && ok_q));
       if (f_pre) i_k0 : assert (k_q == '0);
       if (f_pre || pass1 || state_q inside {ST_QUERY, ST_LIST}) i_none_yet : assert (f_n_q == '0);
       if (state_q inside {ST_FETCH, ST_GATE, ST_ALLOC, ST_SEARCH, ST_PASS1, ST_PASS2, ST_QUERY, ST_LIST})

@@ -49,6 +49,7 @@ rtl/qp/rnic_qp_list.sv
 rtl/qp/rnic_qp_out.sv
 rtl/qp/rnic_qp_query.sv
 rtl/qp/rnic_qp_ram_we.sv
+rtl/qp/rnic_qp_record.sv
 rtl/qp/rnic_qp_table.sv
 rtl/mem/rnic_mr_pages.sv
 rtl/mem/rnic_mr.sv

@@ -128,7 +128,7 @@ module rnic_core
   qp_hot_t [3:0] hot;
   logic [3:0] cold_req_valid, cold_req_ready, cold_rsp_valid;
   qp_idx_t [3:0] cold_req_idx;
-  qp_ctx_t cold_rsp;
+  qp_ctx_t cold_rsp, cold_send, cold_recv;
   logic qp_evt_valid;
   qp_evt_t qp_evt;
   logic [2:0] qp_err_valid;
@@ -235,7 +235,7 @@ module rnic_core
   );
 
   rnic_qp #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumSrq(SrqTable), .NumHot(4), .NumCold(4), .NumErr(3),
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumSrq(SrqTable), .NumHot(4), .HotLife(4'd1 << RdrRecv), .HotServe(4'd1 << RdrRead), .NumCold(4), .NumErr(3),
       .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
   ) u_qp (
       .clk_i, .rst_i, .ready_o(qp_ready),
@@ -257,6 +257,19 @@ module rnic_core
       .cnt_o(cnt_qp)
   );
 
+  // The table has each part of a section once: what the hot word has of it comes from there, in the same cycle.
+  always_comb begin
+    cold_send                 = cold_rsp;
+    cold_send.hot             = hot[RdrSend];
+    cold_recv                 = cold_rsp;
+    cold_recv.hot.valid       = hot[RdrRecv].valid;
+    cold_recv.hot.state       = hot[RdrRecv].state;
+    cold_recv.hot.sq_draining = hot[RdrRecv].sq_draining;
+    cold_recv.hot.access      = hot[RdrRecv].access;
+    cold_recv.hot.mtu         = hot[RdrRecv].mtu;
+    cold_recv.hot.epoch       = hot[RdrRecv].epoch;
+  end
+
   rnic_send #(
       .DataW(DataW), .QpIdxW(QpIdxW), .ClkPeriodPs(ClkPeriodPs), .MaxSqStride(MaxSqStride), .PoolDepth(PoolDepth)
   ) u_send (
@@ -264,7 +277,7 @@ module rnic_core
       .qp_evt_valid_i(qp_evt_valid), .qp_evt_i(qp_evt),
       .hot_idx_o(hot_idx[RdrSend]), .hot_i(hot[RdrSend]),
       .cold_req_valid_o(cold_req_valid[RdrSend]), .cold_req_ready_i(cold_req_ready[RdrSend]), .cold_req_idx_o(cold_req_idx[RdrSend]),
-      .cold_rsp_valid_i(cold_rsp_valid[RdrSend]), .cold_rsp_i(cold_rsp),
+      .cold_rsp_valid_i(cold_rsp_valid[RdrSend]), .cold_rsp_i(cold_send),
       .sq_kick_valid_i(sq_kick_valid), .sq_kick_idx_i(sq_kick_idx), .sq_prod_idx_o(sq_prod_idx), .sq_prod_i(sq_prod),
       .sq_cons_we_o(sq_cons_we), .sq_cons_o(sq_cons),
       .rx_desc_valid_i(rx_desc_valid[1]), .rx_desc_ready_o(rx_desc_ready[1]), .rx_desc_i(rx_desc[1]),
@@ -293,7 +306,7 @@ module rnic_core
       .qp_evt_valid_i(qp_evt_valid), .qp_evt_i(qp_evt),
       .hot_idx_o(hot_idx[RdrRead:RdrRecv]), .hot_i(hot[RdrRead:RdrRecv]),
       .cold_req_valid_o(cold_req_valid[RdrRead:RdrRecv]), .cold_req_ready_i(cold_req_ready[RdrRead:RdrRecv]), .cold_req_idx_o(cold_req_idx[RdrRead:RdrRecv]),
-      .cold_rsp_valid_i(cold_rsp_valid[RdrRead:RdrRecv]), .cold_rsp_i(cold_rsp),
+      .cold_rsp_valid_i(cold_rsp_valid[RdrRead:RdrRecv]), .cold_rsp_i(cold_recv),
       .rq_kick_valid_i(rq_kick_valid), .rq_kick_idx_i(rq_kick_idx), .rq_prod_idx_o(rq_prod_idx), .rq_prod_i(rq_prod),
       .rq_cons_we_o(rq_cons_we), .rq_cons_o(rq_cons),
       .srq_set_valid_i(srq_set_valid), .srq_set_ready_o(srq_set_ready), .srq_limit_valid_i(srq_limit_valid), .srq_limit_ready_o(srq_limit_ready),

@@ -77,6 +77,20 @@ package rnic_pkg;
     qp_path_t   path;
   } qp_ctx_t;
 
+  // Attributes of the half of the path that RTR sets; the others stand with what CREATE sets (rnic_qp_table).
+  localparam logic [QP_ATTR_BIT_W-1:0] QP_PATH_PEER =
+      QP_ATTR_BIT_W'(1) << QP_ATTR_BIT_AV | QP_ATTR_BIT_W'(1) << QP_ATTR_BIT_DEST_QPN | QP_ATTR_BIT_W'(1) << QP_ATTR_BIT_RQ_PSN
+      | QP_ATTR_BIT_W'(1) << QP_ATTR_BIT_MIN_RNR_TIMER | QP_ATTR_BIT_W'(1) << QP_ATTR_BIT_MAX_DEST_RD_ATOMIC;
+  localparam logic [QP_ATTR_BIT_W-1:0] QP_PATH_RING =
+      QP_ATTR_BIT_W'(1) << QP_ATTR_BIT_QKEY | QP_ATTR_BIT_W'(1) << QP_ATTR_BIT_RATE_LIMIT | QP_ATTR_BIT_W'(1) << QP_ATTR_BIT_SQ_PSN
+      | QP_ATTR_BIT_W'(1) << QP_ATTR_BIT_PKEY_INDEX | QP_ATTR_BIT_W'(1) << QP_ATTR_BIT_TIMEOUT | QP_ATTR_BIT_W'(1) << QP_ATTR_BIT_RETRY_CNT
+      | QP_ATTR_BIT_W'(1) << QP_ATTR_BIT_RNR_RETRY | QP_ATTR_BIT_W'(1) << QP_ATTR_BIT_MAX_QP_RD_ATOMIC
+      | QP_ATTR_BIT_W'(1) << QP_ATTR_BIT_PATH_MIG_STATE;
+  // Of these, what a request within a life names of both is written in two steps where the halves share a RAM.
+  function automatic logic qp_path_split(logic [QP_ATTR_BIT_W-1:0] named);
+    return (named & QP_PATH_PEER) != '0 && (named & QP_PATH_RING) != '0;
+  endfunction
+
   // Told by the gate in the cycle in which a control section changes; 1 per cycle, never refused.
   typedef struct packed {
     logic      left_srq;           // ->RESET or destroy of a QP with a shared receive queue
@@ -387,6 +401,13 @@ package rnic_pkg;
   endfunction
   function automatic qp_idx_t qpn_idx(qpn_t qpn, int unsigned idx_w);
     return qp_idx_t'(qpn & ((24'd1 << idx_w) - 24'd1));
+  endfunction
+  // Sets of QPs are kept in words that are looked at one a cycle: 32 words are no longer than any batch has time for, and the words of a large
+  // table have 64 bits at most.
+  function automatic int unsigned qp_word_log(int unsigned idx_w);
+    if (idx_w <= 3) return idx_w;
+    if (idx_w <= 8) return 3;
+    return (idx_w > 11) ? 6 : idx_w - 5;
   endfunction
   function automatic qpn_t make_qpn(gen_t g, qp_idx_t idx, int unsigned idx_w);
     return (qpn_t'(g) << idx_w) | qpn_t'(idx);

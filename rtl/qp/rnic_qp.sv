@@ -2,7 +2,8 @@
 // The QP engine's control half: allocator, table, gate, batches. The only writer of every control section.
 // Contract: one command at a time, in order; its completion stands until taken. Hardware errors and "drained" marks are never
 // refused; they are applied while no command is under way, and before the next one. A read of a hot word in the cycle of a write
-// sees the new word; the cold port answers one cycle after the grant, and a section is never seen half changed. qp_evt follows its
+// sees the new word; the cold port answers one cycle after the grant, or in narrow builds (up to 128 bits) two or more, and a section is never
+// seen half changed; what of it the hot word has is to be taken from there, in the cycle of the answer. qp_evt follows its
 // change by one cycle: whoever reads because of it sees the new section. rd_rsp_ready_o is always high.
 module rnic_qp
   import rnic_spec_pkg::*;
@@ -13,6 +14,8 @@ module rnic_qp
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumSrq = 64,
     parameter int unsigned NumHot = 4,
+    parameter bit [NumHot-1:0] HotLife = '0,    // what which reader needs: rnic_qp_table
+    parameter bit [NumHot-1:0] HotServe = '0,
     parameter int unsigned NumCold = 4,
     parameter int unsigned NumErr = 3,
     parameter int unsigned MaxSqStride = 4,
@@ -49,6 +52,10 @@ module rnic_qp
     output cnt_t cnt_o
 );
   localparam int unsigned AttrW = QP_ATTR_BIT_W;
+  // A narrow build has the time to read its RAMs in beats.
+  localparam int unsigned ColdBeats = (DataW <= 128) ? 2 : 1;
+  localparam int unsigned RecParts = (DataW <= 64) ? 3 : (DataW <= 128) ? 2 : 1;
+  localparam int unsigned PartW = (RecParts > 1) ? $clog2(RecParts) : 1;
 
   initial begin
     if (QpIdxW < 3 || QpIdxW > 16 || GenW < 1 || GenW > 16 || QpIdxW + GenW > 24) $fatal(1, "QpIdxW or GenW out of range: %m");
@@ -56,7 +63,7 @@ module rnic_qp
   end
 
   // ---------------------------------------------------------------- table, and who writes it: a command or an error, never both
-  logic own_re, cmd_own_re, err_own_re, own_used, own_notify;
+  logic own_re, cmd_own_re, err_own_re, own_used, own_notify, own_peer, peer_first;
   logic [QpIdxW-1:0] cmd_own_idx, err_own_idx, widx, cmd_widx, err_widx;
   logic [7:0] own_port;
   qp_uses_t own_uses;
@@ -72,10 +79,7 @@ module rnic_qp
   logic [QpIdxW:0] walk_count;
   logic [QpIdxW-1:0] walk_next, walk_idx;
   logic [NumCold:0] cold_ready;
-  // verilator lint_off UNUSEDSIGNAL
-  // (the sequencer knows when its answer stands: one cycle after the grant)
   logic [NumCold:0] cold_rsp_valid;
-  // verilator lint_on UNUSEDSIGNAL
 
   assign own_idx = walk_busy ? walk_idx : cmd_own_idx;
   assign own_re = cmd_own_re || err_own_re || walk_own_re;
@@ -86,15 +90,20 @@ module rnic_qp
 
   rnic_qp_table #(
       .QpIdxW(QpIdxW),
+      .NumCq(NumCq),
+      .NumSrq(NumSrq),
       .NumHot(NumHot),
-      .NumCold(NumCold + 1)
+      .HotLife(HotLife),
+      .HotServe(HotServe),
+      .NumCold(NumCold + 1),
+      .ColdBeats(ColdBeats)
   ) u_table (
       .clk_i, .rst_i,
-      .we_i(cmd_we || err_we), .widx_i(widx), .hot_i(hot),
+      .we_i(cmd_we || err_we), .peer_first_i(peer_first), .widx_i(widx), .hot_i(hot), .new_life_i(cmd_we && new_life),
       .used_i(err_we ? own_used : cmd_used), .notify_i(err_we ? own_notify : cmd_notify), .port_i(err_we ? own_port : cmd_port),
       .create_we_i(create_we), .create_i(create), .path_we_i(path_we), .path_i(path),
       .own_re_i(own_re), .own_idx_i(err_own_re ? err_own_idx : own_idx),
-      .own_hot_o(own_hot), .own_used_o(own_used), .own_notify_o(own_notify), .own_port_o(own_port), .own_uses_o(own_uses),
+      .own_hot_o(own_hot), .own_used_o(own_used), .own_notify_o(own_notify), .own_port_o(own_port), .own_peer_o(own_peer), .own_uses_o(own_uses),
       .hot_idx_i, .hot_o,
       .cold_req_valid_i({cold_req_valid, cold_req_valid_i}), .cold_req_ready_o(cold_ready),
       .cold_req_idx_i({qp_idx_t'(cmd_own_idx), cold_req_idx_i}), .cold_rsp_valid_o(cold_rsp_valid), .cold_rsp_o
@@ -178,31 +187,50 @@ module rnic_qp
       // verilator lint_on PINCONNECTEMPTY
   );
 
+  // The buffer of a list that is read, or of what is written.
+  localparam int unsigned BufBeats = 2 * 256 * 8 / DataW;
+  localparam int unsigned BufLvlW = $clog2(BufBeats + 1);
+  logic in_push, in_pop, out_push, out_pop, buf_ready, buf_valid, out_start;
+  logic [DataW-1:0] out_data, buf_head;
+  logic [BufLvlW-1:0] buf_level;
+
   logic fetch_start, fetch_records, fetch_abort, fetch_idle, fetch_err, item_valid, item_ready;
   logic [31:0] item;
   logic [512/DataW-1:0] rec_we;
   logic [5:0] rec_wrow, rec_row;
   logic [DataW-1:0] rec_wdata;
-  logic rec_re;
+  logic rec_re, rec_batch, rec_hold;
+  logic [6:0] rec_have;
+  logic [PartW-1:0] rec_part;
   rnic_qp_fetch #(
       .DataW(DataW)
   ) u_fetch (
       .clk_i, .rst_i, .start_i(fetch_start), .records_i(fetch_records), .addr_i(fetch_records ? cmd.attr_addr : cmd.list_addr),
       .items_i((fetch_records && !cmd.flags[CMD_FLAG_RECORDS]) ? 17'd1 : 17'(cmd.count)), .abort_i(fetch_abort),
       .idle_o(fetch_idle), .err_o(fetch_err),
-      .rec_we_o(rec_we), .rec_row_o(rec_wrow), .rec_data_o(rec_wdata),
+      .rec_we_o(rec_we), .rec_row_o(rec_wrow), .rec_have_o(rec_have), .rec_data_o(rec_wdata),
+      .buf_push_o(in_push), .buf_ready_i(buf_ready), .buf_valid_i(buf_valid), .buf_pop_o(in_pop), .buf_data_i(buf_head),
       .item_valid_o(item_valid), .item_ready_i(item_ready), .item_o(item),
       .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i
   );
-  rnic_qp_ram_we #(
-      .LaneW(DataW),
-      .NumLane(512 / DataW),
-      .Depth(MAX_RECORDS)
-  ) u_records (
-      .clk_i, .we_i(rec_we), .waddr_i(rec_wrow), .wdata_i({512 / DataW{rec_wdata}}), .re_i(rec_re), .raddr_i(rec_row), .rdata_o(rec)
+  rnic_qp_record #(
+      .DataW(DataW),
+      .Parts(RecParts)
+  ) u_record (
+      .clk_i, .batch_i(rec_batch), .we_i(rec_we), .wrow_i(rec_wrow), .wdata_i(rec_wdata),
+      .hold_i(rec_hold), .part_i(rec_part), .read_i(rec_re), .row_i(rec_row), .rec_o(rec)
   );
 
-  logic out_start, out_room, out_idle, out_word, out_beat;
+  rnic_fifo #(
+      .Width(DataW),
+      .Depth(BufBeats)
+  ) u_buf (
+      .clk_i, .rst_i(rst_i || out_start || (fetch_start && !fetch_records)),
+      .in_valid_i(in_push || out_push), .in_ready_o(buf_ready), .in_data_i(out_push ? out_data : rd_rsp_data_i),
+      .out_valid_o(buf_valid), .out_ready_i(in_pop || out_pop), .out_data_o(buf_head), .level_o(buf_level)
+  );
+
+  logic out_room, out_idle, out_word, out_beat;
   logic [18:0] out_len;
   logic [31:0] word;
   logic [DataW-1:0] beat;
@@ -217,6 +245,7 @@ module rnic_qp
   ) u_out (
       .clk_i, .rst_i, .start_i(out_start), .addr_i(cmd.opcode == CMD_OPCODE_QUERY_QP ? cmd.attr_addr : cmd.list_addr), .len_i(out_len),
       .word_valid_i(out_word || list_out_word), .word_i(word), .beat_valid_i(out_beat), .beat_i(beat), .room_o(out_room), .idle_o(out_idle),
+      .buf_push_o(out_push), .buf_data_o(out_data), .buf_ready_i(buf_ready), .buf_valid_i(buf_valid), .buf_pop_o(out_pop), .buf_data_i(buf_head), .buf_level_i(buf_level),
       .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
   );
 
@@ -233,16 +262,18 @@ module rnic_qp
   rnic_qp_batch #(
       .DataW(DataW),
       .QpIdxW(QpIdxW),
-      .GenW(GenW)
+      .GenW(GenW),
+      .RecParts(RecParts),
+      .Split(ColdBeats > 1)
   ) u_batch (
       .clk_i, .rst_i, .ready_o,
       .cmd_valid_i(qp_cmd_valid_i), .cmd_ready_o(qp_cmd_ready_o), .cmd_i(qp_cmd_i),
       .cpl_valid_o(qp_cpl_valid_o), .cpl_ready_i(qp_cpl_ready_i), .cpl_o(qp_cpl_o),
       .cmd_o(cmd), .chk_status_i(chk_status), .chk_detail_i(chk_detail), .chk_send_cq_i(chk_send_cq), .chk_recv_cq_i(chk_recv_cq),
       .idle_o(idle), .quiet_i(quiet),
-      .own_re_o(cmd_own_re), .own_idx_o(cmd_own_idx), .own_hot_i(own_hot), .own_used_i(own_used), .own_notify_i(own_notify), .own_port_i(own_port), .own_uses_i(own_uses),
-      .cold_req_valid_o(cold_req_valid), .cold_req_ready_i(cold_req_ready), .cold_rsp_i(cold_rsp_o),
-      .we_o(cmd_we), .widx_o(cmd_widx), .hot_o(cmd_hot), .used_o(cmd_used), .notify_o(cmd_notify), .port_o(cmd_port),
+      .own_re_o(cmd_own_re), .own_idx_o(cmd_own_idx), .own_hot_i(own_hot), .own_used_i(own_used), .own_notify_i(own_notify), .own_port_i(own_port), .own_peer_i(own_peer), .own_uses_i(own_uses),
+      .cold_req_valid_o(cold_req_valid), .cold_req_ready_i(cold_req_ready), .cold_rsp_valid_i(cold_rsp_valid[NumCold]), .cold_rsp_i(cold_rsp_o),
+      .we_o(cmd_we), .peer_first_o(peer_first), .widx_o(cmd_widx), .hot_o(cmd_hot), .used_o(cmd_used), .notify_o(cmd_notify), .port_o(cmd_port),
       .create_we_o(create_we), .create_o(create), .path_we_o(path_we), .path_o(path), .new_life_o(new_life),
       .gate_type_o(gate_type), .gate_state_o(gate_state), .gate_draining_o(gate_draining), .gate_to_init_o(gate_to_init), .gate_port_o(gate_port),
       .gate_ok_i(gate_ok), .gate_rule_i(gate_rule), .gate_detail_i(gate_detail),
@@ -251,7 +282,8 @@ module rnic_qp
       .mark_ready_i(mark_ready), .mark_fill_o(mark_fill), .mark_op_o(mark_op), .mark_set_o(mark_set), .mark_bit_i(mark_bit),
       .mark_walk_o(mark_walk), .mark_valid_i(mark_valid), .mark_take_o(mark_take), .mark_idx_i(mark_idx),
       .fetch_start_o(fetch_start), .fetch_records_o(fetch_records), .fetch_abort_o(fetch_abort), .fetch_idle_i(fetch_idle), .fetch_err_i(fetch_err),
-      .item_valid_i(item_valid), .item_ready_o(item_ready), .item_i(item), .rec_re_o(rec_re), .rec_row_o(rec_row), .rec_i(rec),
+      .item_valid_i(item_valid), .item_ready_o(item_ready), .item_i(item), .rec_have_i(rec_have), .rec_batch_o(rec_batch), .rec_hold_o(rec_hold),
+      .rec_re_o(rec_re), .rec_row_o(rec_row), .rec_part_o(rec_part), .rec_i(rec),
       .out_start_o(cmd_out_start), .out_len_o(cmd_out_len), .out_room_i(out_room), .out_idle_i(out_idle),
       .out_word_o(out_word), .word_o(cmd_word), .out_beat_o(out_beat), .beat_o(beat),
       .walk_start_o(walk_start), .walk_done_i(walk_done), .walk_count_i(walk_count), .walk_next_i(walk_next),

@@ -2,9 +2,12 @@
 // Allocator of table indices: which are free, the lowest free ones one by one, and a free aligned range.
 // Contract: index 0 and 1 are never free. List: list_start_i with a number that free_cnt_o covers; the lowest free indices
 // come out in ascending order, one a cycle plus one cycle per full word, and are taken as they come. Range: search_start_i;
-// search_done_o pulses with found_o and start_o (held until the next search) after table/64 + 4 cycles at most, the lowest
+// search_done_o pulses with found_o and start_o (held until the next search) after a cycle per word of the table (at most 32, or table/64) and
+// 4 more at most, the lowest
 // range is found, nothing is taken. Single: put_* marks one index free or taken. One of the three at a time.
-module rnic_qp_alloc #(
+module rnic_qp_alloc
+  import rnic_pkg::*;
+#(
     parameter int unsigned QpIdxW = 8
 ) (
     input  logic              clk_i,
@@ -29,7 +32,7 @@ module rnic_qp_alloc #(
     input  logic              put_free_i,
     input  logic [QpIdxW-1:0] put_idx_i
 );
-  localparam int unsigned LowW = (QpIdxW > 6) ? 6 : QpIdxW;
+  localparam int unsigned LowW = qp_word_log(QpIdxW);
   localparam int unsigned WordB = 1 << LowW;
   localparam int unsigned NumWord = 1 << (QpIdxW - LowW);
   localparam int unsigned WordW = (NumWord > 1) ? $clog2(NumWord) : 1;
@@ -105,7 +108,7 @@ module rnic_qp_alloc #(
 `ifdef RNIC_CUT_QP_ALIGN
     below = 16'd0;
 `endif
-    for (int unsigned i = 0; i < WordB; i++) place[i] = (below & {10'(scan_w_q << (6 - LowW)), 6'(i)}) == 16'd0;
+    for (int unsigned i = 0; i < WordB; i++) place[i] = (below & (16'(scan_w_q) << LowW | 16'(i))) == 16'd0;
   end
 
   logic a_valid_q, a_last_q, a_full_q;

@@ -3,6 +3,8 @@
 // Contract: one command at a time; its completion stands until taken. Items move through stages, one a cycle: S0 asks the table, S1 has the
 // answer (pass 2: writes), S2 is the gate's second half, S3 has the verdict. The first offender in the order of the batch ends the command with nothing
 // changed. One MODIFY by number needs no second look: it is written in the cycle of its verdict. After new lives (DESTROY, ->RESET) the completion waits for the barrier through the data path.
+// Records that come in parts (RecParts) are judged as they arrive; should their read fail in the end, nothing that was found in them counts.
+// What names attributes of both halves of a section takes two cycles to write where these share a RAM (Split).
 module rnic_qp_batch
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -10,6 +12,9 @@ module rnic_qp_batch
     parameter int unsigned DataW = 64,
     parameter int unsigned QpIdxW = 8,
     parameter int unsigned GenW = 16,
+    parameter int unsigned RecParts = 1,
+    parameter bit Split = 1'b0,
+    localparam int unsigned PartW = (RecParts > 1) ? $clog2(RecParts) : 1,
     localparam int unsigned AttrW = QP_ATTR_BIT_W
 ) (
     input  logic clk_i,
@@ -25,9 +30,12 @@ module rnic_qp_batch
     output logic idle_o, input logic quiet_i,
     // table: own read port, cold port, write port
     output logic own_re_o, output logic [QpIdxW-1:0] own_idx_o, input qp_hot_t own_hot_i, input logic own_used_i,
-    input  logic own_notify_i, input logic [7:0] own_port_i, input qp_uses_t own_uses_i,
-    output logic cold_req_valid_o, input logic cold_req_ready_i, input qp_ctx_t cold_rsp_i,
-    output logic we_o, output logic [QpIdxW-1:0] widx_o, output qp_hot_t hot_o, output logic used_o, output logic notify_o, output logic [7:0] port_o,
+    input  logic own_notify_i, input logic [7:0] own_port_i, input logic own_peer_i, input qp_uses_t own_uses_i,
+    output logic cold_req_valid_o, input logic cold_req_ready_i, input logic cold_rsp_valid_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input  qp_ctx_t cold_rsp_i,                  // (but for what the own port has)
+    // verilator lint_on UNUSEDSIGNAL
+    output logic we_o, output logic peer_first_o, output logic [QpIdxW-1:0] widx_o, output qp_hot_t hot_o, output logic used_o, output logic notify_o, output logic [7:0] port_o,
     output logic create_we_o, output qp_create_t create_o, output logic [AttrW-1:0] path_we_o, output qp_path_t path_o,
     output logic new_life_o,
     // gate
@@ -42,7 +50,8 @@ module rnic_qp_batch
     // host memory
     output logic fetch_start_o, output logic fetch_records_o, output logic fetch_abort_o, input logic fetch_idle_i, input logic fetch_err_i,
     input  logic item_valid_i, output logic item_ready_o, input logic [31:0] item_i,
-    output logic rec_re_o, output logic [5:0] rec_row_o, input qp_attr_t rec_i,
+    input  logic [6:0] rec_have_i, output logic rec_batch_o, output logic rec_hold_o,
+    output logic rec_re_o, output logic [5:0] rec_row_o, output logic [PartW-1:0] rec_part_o, input qp_attr_t rec_i,
     output logic out_start_o, output logic [18:0] out_len_o, input logic out_room_i, input logic out_idle_i,
     output logic out_word_o, output logic [31:0] word_o, output logic out_beat_o, output logic [DataW-1:0] beat_o,
     // walk of LIST_QP, which tells the numbers itself
@@ -103,7 +112,11 @@ module rnic_qp_batch
   logic [16:0] k_q, end_k;                       // item; how many there are
   logic [31:0] qpn_q, s0_qpn;                    // of a range: the running QPN (its low bits: the running index)
   logic over_q;                                  // the range has run out of the table
-  logic s0_more, s0_src, s0_issue;
+  logic s0_more, s0_src, s0_issue, s0_early;
+  logic fail, verdict, pass_done;                // of the sequence, below
+  logic hold;                                    // S1 is written in two cycles: this is the first
+  logic rec_here;                                // the record of item k will be at hand in S1
+  logic asked_q;                                 // QUERY: the section is asked for
   logic [QpIdxW-1:0] idx_buf[MAX_RECORDS];       // record batch by list: index of item k
   logic s1_valid_q, s1_last_q, s1_over_q;
   logic [16:0] s1_k_q;
@@ -121,7 +134,14 @@ module rnic_qp_batch
     mark_take_o  = 1'b0;
     item_ready_o = 1'b0;
     cold_req_valid_o = 1'b0;
+    s0_early         = 1'b0;
     unique case (state_q)
+      ST_FETCH: begin
+        // What is written in two cycles is looked up one earlier.
+        s0_early = Split && single && !records && fetch_idle_i && !fetch_err_i && qp_path_split(rec_i.mask[AttrW-1:0]);
+        s0_src   = 1'b1;
+        s0_issue = s0_early;
+      end
       ST_INIT: begin
         s0_src   = 1'b1;
         s0_issue = s0_more;
@@ -129,7 +149,7 @@ module rnic_qp_batch
       ST_PASS1: begin
         s0_src       = by_range || item_valid_i;
         s0_qpn       = by_range ? qpn_q : item_i;
-        s0_issue     = s0_more && s0_src;
+        s0_issue     = s0_more && s0_src && rec_here;
         item_ready_o = s0_issue;
       end
       ST_PASS2: begin
@@ -145,25 +165,52 @@ module rnic_qp_batch
           s0_src = mark_valid_i;
           s0_qpn = 32'(mark_idx_i);
         end
-        s0_issue     = s0_more && s0_src && (!tell_list || out_room_i);
+        s0_issue     = s0_more && s0_src && rec_here && !hold && (!tell_list || out_room_i);
         list_ready_o = s0_issue && is_create && !by_range;
         mark_take_o  = s0_issue && !is_create && !by_range && !records;
       end
       ST_QUERY: begin
         s0_src           = 1'b1;
         s0_qpn           = cmd_q.handle;
-        cold_req_valid_o = s0_more;
-        s0_issue         = s0_more && cold_req_ready_i;
+        cold_req_valid_o = s0_more && !asked_q;
+        s0_issue         = s0_more && asked_q && cold_rsp_valid_i;
       end
       default: s0_issue = 1'b0;
     endcase
   end
   // Read whether or not the item is issued: S1 looks only at what was issued in the cycle before. After the last item of
   // pass 1 its answer stands.
-  assign own_re_o  = state_q == ST_INIT || (state_q == ST_PASS1 && s0_more) || state_q == ST_PASS2;
+  assign own_re_o  = state_q == ST_INIT || s0_early || (state_q == ST_PASS1 && s0_more) || (state_q == ST_PASS2 && !hold);
   assign own_idx_o = s0_qpn[QpIdxW-1:0];
-  assign rec_re_o  = records ? ((state_q == ST_PASS1 && s0_more) || state_q == ST_PASS2) : (state_q == ST_FETCH && fetch_idle_i);
-  assign rec_row_o = (state_q == ST_FETCH) ? '0 : k_q[5:0];
+  // Records: a part a cycle, so that the record is whole in S1; the next one's first part may be asked for when it goes there.
+  logic in_pass;
+  assign in_pass     = state_q == ST_PASS1 || state_q == ST_PASS2;
+  assign rec_batch_o = records;
+  assign rec_hold_o  = hold;
+  if (RecParts == 1) begin : g_rec_whole
+    assign rec_here   = 1'b1;
+    assign rec_re_o   = records ? ((state_q == ST_PASS1 && s0_more) || (state_q == ST_PASS2 && !hold)) : (state_q == ST_FETCH && fetch_idle_i);
+    assign rec_row_o  = (state_q == ST_FETCH) ? '0 : k_q[5:0];
+    assign rec_part_o = '0;
+    // verilator lint_off UNUSEDSIGNAL
+    logic unused_have;
+    // verilator lint_on UNUSEDSIGNAL
+    assign unused_have = ^{rec_have_i, in_pass};
+  end else begin : g_rec_parts
+    logic [PartW:0] part_q;                      // of item k: parts asked for
+    logic [16:0] row;
+    assign rec_here   = !records || part_q == (PartW + 1)'(RecParts);
+    assign row        = s0_issue ? k_q + 17'd1 : k_q;
+    assign rec_row_o  = row[5:0];
+    assign rec_part_o = s0_issue ? '0 : part_q[PartW-1:0];
+    assign rec_re_o   = records && in_pass && !hold && (s0_issue || part_q != (PartW + 1)'(RecParts)) && row != end_k
+        && (row[6:0] < rec_have_i);
+    always_ff @(posedge clk_i) begin
+      if (s0_issue || !in_pass || pass_done) part_q <= (PartW + 1)'(rec_re_o);
+      else if (rec_re_o) part_q <= part_q + (PartW + 1)'(1);
+      if (!in_pass || pass_done) part_q <= '0;
+    end
+  end
   assign s1_idx    = s1_qpn_q[QpIdxW-1:0];
 
   // ---------------------------------------------------------------- S1 of pass 1: handle, mark, gate
@@ -186,7 +233,7 @@ module rnic_qp_batch
     mark_op_o  = pass1 && s1_valid_q && use_list && !s1_bad;
     mark_set_o = 1'b1;
     if (state_q == ST_PASS2) begin
-      mark_op_o  = s1_valid_q && use_list && records;           // else the walk clears them
+      mark_op_o  = s1_valid_q && use_list && records && !hold;  // else the walk clears them
       mark_set_o = 1'b0;
     end
   end
@@ -228,16 +275,19 @@ module rnic_qp_batch
   end
 
   // ---------------------------------------------------------------- S1 of pass 2: the change
-  logic write, write_pass2, write_single;
-  logic fail, pass_done;                         // of the sequence, below
+  logic write, write_pass2, write_single, split, half_q;   // half_q: the first of two cycles is over
   logic [63:0] sq_base_q, rq_base_q;
   qp_hot_t apply_hot;
   logic [AttrW-1:0] apply_path_we;
   logic [1023:0] section;
   logic [31:0] new_qpn;
+  assign split        = Split && is_modify && !half_q && qp_path_split(rec_i.mask[AttrW-1:0])
+      && !(rec_i.mask[QP_ATTR_BIT_STATE] && rec_i.qp_state == QP_STATE_RESET);
   assign write_pass2  = s1_valid_q && state_q == ST_PASS2;
-  assign write_single = single && pass1 && pass_done;
-  assign write   = write_pass2 || write_single;
+  assign write_single = single && pass1 && verdict;
+  assign write   = (write_pass2 || write_single) && !split;
+  assign hold    = write_pass2 && split;
+  assign peer_first_o = (write_pass2 || write_single) && split;
   assign new_qpn = 32'(make_qpn(gen_new, qp_idx_t'(s1_idx), QpIdxW));
 
   rnic_qp_apply u_apply (
@@ -248,20 +298,41 @@ module rnic_qp_batch
       .hot_i(own_hot_i), .used_i(own_used_i), .notify_i(own_notify_i), .port_i(own_port_i),
       .hot_o(apply_hot), .used_o, .notify_o, .port_o, .create_o, .path_we_o(apply_path_we), .path_o, .new_life_o
   );
+  // The section, with what the own port has of it; what this life has not set yet is zero.
+  qp_ctx_t shown;
+  always_comb begin
+    shown                          = cold_rsp_i;
+    shown.hot                      = own_hot_i;
+    shown.path.port                = own_port_i;
+    shown.path.en_sqd_async_notify = own_notify_i;
+    if (!own_peer_i) begin
+      shown.path.dgid               = '0;
+      shown.path.dmac               = '0;
+      shown.path.vlan               = '0;
+      shown.path.sgid_index         = '0;
+      shown.path.hop_limit          = '0;
+      shown.path.traffic_class      = '0;
+      shown.path.flow_label         = '0;
+      shown.path.dest_qpn           = '0;
+      shown.path.rq_psn             = '0;
+      shown.path.min_rnr_timer      = '0;
+      shown.path.max_dest_rd_atomic = '0;
+    end
+  end
   rnic_qp_query u_query (
-      .ctx_i(cold_rsp_i), .qpn_i(qpn_t'(s1_qpn_q)), .data_o(section)
+      .ctx_i(shown), .qpn_i(qpn_t'(cmd_q.handle)), .data_o(section)
   );
 
   assign we_o        = write || (s1_valid_q && state_q == ST_INIT);
   assign widx_o      = (single && pass1) ? s3_qpn_q[QpIdxW-1:0] : s1_idx;
   assign create_we_o = write && is_create;
-  assign path_we_o   = write ? apply_path_we : '0;
+  assign path_we_o   = (write || peer_first_o) ? apply_path_we : '0;
   assign put_valid_o = write && ((is_create && by_range) || is_destroy) && s1_idx > QpIdxW'(1);
   assign put_free_o  = is_destroy;
   assign out_word_o  = write && tell_list;
   assign word_o      = new_qpn;
-  assign out_beat_o  = s1_valid_q && state_q == ST_QUERY;
-  assign beat_o      = section[DataW*s1_k_q[$clog2(QueryBeats)-1:0]+:DataW];
+  assign out_beat_o  = state_q == ST_QUERY && s0_issue;
+  assign beat_o      = section[DataW*k_q[$clog2(QueryBeats)-1:0]+:DataW];
   always_comb begin
     hot_o = apply_hot;
     if (state_q == ST_INIT) begin
@@ -289,11 +360,16 @@ module rnic_qp_batch
   assign ready_o     = state_q != ST_INIT;
   assign cmd_ready_o = idle_o && quiet_i && alloc_ready_i && mark_ready_i;
   assign accept      = cmd_valid_i && cmd_ready_o;
-  assign pass_done   = s3_valid_q && s3_last_q && !fail;
+  assign verdict     = s3_valid_q && s3_last_q && !fail;
+  assign pass_done   = verdict && !(write_single && split);
   assign cpl_valid_o = state_q == ST_CPL;
   assign cpl_o       = cpl_q;
   assign drain_req_o = drain_req_q;
 
+  // Records that are judged as they arrive: their read has failed.
+  logic by_parts, rec_void, void_q;              // void_q: something was found in them before their end
+  assign by_parts = RecParts > 1 && is_modify && records;
+  assign rec_void = by_parts && pass1 && fetch_idle_i && fetch_err_i;
   always_comb begin
     fail        = 1'b0;
     fail_status = s3_status;
@@ -321,7 +397,11 @@ module rnic_qp_batch
       end
       ST_GATE, ST_PASS1: begin
         fail = s3_valid_q && s3_status != CMD_STATUS_OK;
-        if (!fail && pass1 && !by_range && fetch_err_i && !item_valid_i && !s1_valid_q && !s2_valid_q && !s3_valid_q && s0_more) begin
+        if (rec_void) begin
+          fail        = 1'b1;
+          fail_status = CMD_STATUS_DMA_ERROR;
+          fail_detail = '0;
+        end else if (!fail && pass1 && !by_range && fetch_err_i && !item_valid_i && !s1_valid_q && !s2_valid_q && !s3_valid_q && s0_more) begin
           fail        = 1'b1;
           fail_status = CMD_STATUS_DMA_ERROR;
           fail_detail = '0;
@@ -332,8 +412,11 @@ module rnic_qp_batch
   end
 
   logic fetch_recs, fetch_list, go_pass2;
-  assign fetch_recs      = state_q == ST_CHECK && !fail && (is_modify || is_install);
-  assign fetch_list      = use_list && !fail && ((state_q == ST_CHECK && is_destroy) || (state_q == ST_FETCH && fetch_idle_i));
+  // A list goes first where records are judged as they arrive, else the record.
+  logic list_first;
+  assign list_first      = by_parts && use_list;
+  assign fetch_recs      = !fail && (is_modify || is_install) && (list_first ? state_q == ST_FETCH && fetch_idle_i : state_q == ST_CHECK);
+  assign fetch_list      = use_list && !fail && ((state_q == ST_CHECK && (is_destroy || list_first)) || (state_q == ST_FETCH && fetch_idle_i && !list_first));
   assign fetch_start_o   = fetch_recs || fetch_list;
   assign fetch_records_o = fetch_recs;
   assign fetch_abort_o   = state_q == ST_SETTLE && !ok_q;
@@ -350,11 +433,14 @@ module rnic_qp_batch
     cnt_o       <= '0;
     ref_valid_o <= 1'b0;
     // Stages
-    s1_valid_q <= s0_issue && !fail;
-    s1_k_q     <= k_q;
-    s1_qpn_q   <= s0_qpn;
-    s1_over_q  <= by_range && over_q;
-    s1_last_q  <= k_q + 17'd1 == end_k;
+    half_q     <= peer_first_o;
+    if (!hold) begin
+      s1_valid_q <= s0_issue && !fail;
+      s1_k_q     <= k_q;
+      s1_qpn_q   <= s0_qpn;
+      s1_over_q  <= by_range && over_q;
+      s1_last_q  <= k_q + 17'd1 == end_k;
+    end
     if (s0_issue) begin
       k_q    <= k_q + 17'd1;
       qpn_q  <= qpn_q + 32'd1;
@@ -371,11 +457,14 @@ module rnic_qp_batch
 `endif
     s2_rsvd_q  <= !qp_attr_rsvd_ok(rec_i);
     s2_taken_q <= s1_taken;
-    s3_valid_q <= s2_valid_q && !fail;
-    s3_k_q     <= s2_k_q;
-    s3_qpn_q   <= s2_qpn_q;
-    s3_last_q  <= s2_last_q;
-    s3_own_q   <= s2_status;
+    if (!(write_single && split) || fail) begin
+      s3_valid_q <= s2_valid_q && !fail;
+      s3_k_q     <= s2_k_q;
+      s3_qpn_q   <= s2_qpn_q;
+      s3_last_q  <= s2_last_q;
+      s3_own_q   <= s2_status;
+    end
+    asked_q <= state_q == ST_QUERY && ((cold_req_valid_o && cold_req_ready_i) || (asked_q && !cold_rsp_valid_i));
     enough_q   <= 17'(free_cnt_i) >= count;
     if (s1_valid_q && pass1 && records && use_list) idx_buf[s1_k_q[5:0]] <= s1_idx;
     if (s1_valid_q && pass1 && s1_k_q == '0 && !is_create) cpl_q.handle <= s1_qpn_q;
@@ -405,6 +494,7 @@ module rnic_qp_batch
       ST_IDLE: begin
         k_q    <= '0;
         over_q <= 1'b0;
+        void_q <= 1'b0;
         if (accept) begin
           cmd_q     <= cmd_i;
           qpn_q     <= cmd_i.handle;
@@ -419,7 +509,7 @@ module rnic_qp_batch
       ST_LOOK: state_q <= is_create ? ST_JUDGE : ST_CHECK;         // only what creates refers to objects
       ST_JUDGE: state_q <= ST_CHECK;
       ST_CHECK: begin
-        state_q <= (is_create && !is_install) ? ST_ALLOC : is_modify || is_install ? ST_FETCH : is_list ? ST_LIST : ST_PASS1;
+        state_q <= (is_create && !is_install) ? ST_ALLOC : (by_parts && !use_list) ? ST_PASS1 : is_modify || is_install ? ST_FETCH : is_list ? ST_LIST : ST_PASS1;
       end
       ST_FETCH:
       if (fetch_idle_i) begin
@@ -444,7 +534,7 @@ module rnic_qp_batch
         qpn_q   <= contiguous ? 32'(start_i) : cmd_q.handle;
         state_q <= is_query ? ST_QUERY : single ? ST_SETTLE : ST_PASS2;
       end
-      ST_PASS2: if (s1_valid_q && s1_last_q) state_q <= ST_SETTLE;
+      ST_PASS2: if (s1_valid_q && s1_last_q && !hold) state_q <= ST_SETTLE;
       ST_QUERY: if (s1_valid_q && s1_last_q) state_q <= ST_SETTLE;
       ST_LIST:
       if (walk_done_i) begin
@@ -459,7 +549,10 @@ module rnic_qp_batch
           state_q <= ST_CPL;
 `endif
           if (ok_q) cpl_q.count <= is_list ? 32'(walk_count_i) : 32'(count);
-          if (cpl_q.status == CMD_STATUS_GATE_REFUSED)
+          if (void_q && fetch_err_i) begin
+            cpl_q        <= '0;
+            cpl_q.status <= CMD_STATUS_DMA_ERROR;
+          end else if (cpl_q.status == CMD_STATUS_GATE_REFUSED)
             unique case (cpl_q.rule)
               GATE_RULE_WRONG_CUR_STATE: cnt_o[COUNTER_ID_GATE_WRONG_CUR_STATE] <= 1'b1;
               GATE_RULE_ILLEGAL_EDGE:    cnt_o[COUNTER_ID_GATE_ILLEGAL_EDGE] <= 1'b1;
@@ -483,11 +576,13 @@ module rnic_qp_batch
     if (fail) begin
       cpl_q.status <= fail_status;
       cpl_q.detail <= fail_detail;
-      if (state_q == ST_GATE || (pass1 && fail_status != CMD_STATUS_NO_COMMON_GENERATION)) begin
+      void_q <= by_parts && pass1 && !fetch_idle_i;
+      if (state_q == ST_GATE || (pass1 && !rec_void && fail_status != CMD_STATUS_NO_COMMON_GENERATION)) begin
         cpl_q.rule           <= (fail_status == CMD_STATUS_GATE_REFUSED) ? gate_rule_i : GATE_RULE_NONE;
         cpl_q.offender       <= s3_valid_q ? s3_qpn_q : '0;
         cpl_q.offender_index <= 32'(s3_valid_q ? s3_k_q : k_q);
       end
+      if (rec_void) cpl_q.handle <= '0;
       ok_q     <= 1'b0;
       unmark_q <= use_list && pass1;
       state_q  <= ST_SETTLE;
@@ -516,6 +611,8 @@ module rnic_qp_batch
       s2_valid_q  <= 1'b0;
       s3_valid_q  <= 1'b0;
       drain_req_q <= 1'b0;
+      half_q      <= 1'b0;
+      asked_q     <= 1'b0;
       unmark_q    <= 1'b0;
       cnt_o       <= '0;
       ref_valid_o <= 1'b0;
@@ -525,6 +622,7 @@ module rnic_qp_batch
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
       if (write && !is_create) a_pass2_alive : assert (own_hot_i.valid);
+      if (write && is_install) a_no_peer_yet : assert ((rec_i.mask[AttrW-1:0] & QP_PATH_PEER) == '0);
       if (write && is_create) a_pass2_free : assert (!own_hot_i.valid);
     end
   end

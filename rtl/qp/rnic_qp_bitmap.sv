@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bit per QP in words of 64, with a walker that hands out the set bits in ascending order and clears them.
+// A bit per QP in words of up to 64 (qp_word_log), with a walker that hands out the set bits in ascending order and clears them.
 // Contract: one of four things at a time (an assertion holds the user to it): a fill (after reset and after fill_i:
-// table/64 cycles, ready_o low), single-bit operations (one a cycle; bit_o is the bit before the operation, in the same
+// a cycle per word, ready_o low), single-bit operations (one a cycle; bit_o is the bit before the operation, in the same
 // cycle), a walk (walk_start_i with the number of bits wanted, never more than are set; one bit a cycle plus one
 // cycle per empty word; the stream ends by itself), or reading whole words (word_rd_i; same cycle).
-module rnic_qp_bitmap #(
+module rnic_qp_bitmap
+  import rnic_pkg::*;
+#(
     parameter int unsigned IdxW = 8,
     parameter bit Ones = 1'b0,             // a fill sets every bit but those of index 0 and 1; else it clears all
-    localparam int unsigned LowW = (IdxW > 6) ? 6 : IdxW,
+    localparam int unsigned LowW = qp_word_log(IdxW),
     localparam int unsigned WordB = 1 << LowW,
     localparam int unsigned NumWord = 1 << (IdxW - LowW),
     localparam int unsigned WordW = (NumWord > 1) ? $clog2(NumWord) : 1

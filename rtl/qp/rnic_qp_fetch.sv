@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the inputs of a QP command: attribute records into a buffer, or a QPN list as a stream.
 // Contract: start_i (only while idle_o) with the address and the number of items. Records (at most 64): one read; rec_we_o writes
-// them lane by lane as they arrive; all are there when idle_o is high again. List: reads of 256 bytes, two under way at
-// most, into a buffer that always has room; items come out in order, one a cycle, and only out of reads that ended
-// well. err_o: a read failed (then item_valid_o ends early). abort_i: no new reads, items are dropped, idle_o when all answers are in.
+// them lane by lane as they arrive, rec_have_o counts them; all are there when idle_o is high again, and good when err_o is low then. List:
+// reads of 256 bytes, two under way at most, into a buffer that always has room; items come out in order, one a cycle, and only out of reads
+// that ended well; they wait while records are fetched. err_o: a read failed (then item_valid_o ends early). abort_i: no new reads, items are
+// dropped, idle_o when all answers are in. The buffer stands outside (buf_*: a FIFO of 128 items, emptied with a list's start).
 module rnic_qp_fetch
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -23,8 +24,14 @@ module rnic_qp_fetch
     // records
     output logic [RecLane-1:0] rec_we_o,
     output logic [5:0] rec_row_o,
+    output logic [6:0] rec_have_o,           // whole ones that have arrived
     output logic [DataW-1:0] rec_data_o,
     // list
+    output logic buf_push_o,
+    input  logic buf_ready_i,
+    input  logic buf_valid_i,
+    output logic buf_pop_o,
+    input  logic [DataW-1:0] buf_data_i,
     output logic item_valid_o,
     input  logic item_ready_i,
     output logic [31:0] item_o,
@@ -34,7 +41,6 @@ module rnic_qp_fetch
 );
   localparam int unsigned ChunkItems = 64;
   localparam int unsigned ItemLane = DataW / 32;
-  localparam int unsigned Depth = 2 * ChunkItems / ItemLane;
   localparam int unsigned LaneW = $clog2(ItemLane);
   localparam int unsigned RecLaneW = (RecLane > 1) ? $clog2(RecLane) : 1;
 
@@ -66,36 +72,26 @@ module rnic_qp_fetch
 
   // ---------------------------------------------------------------- records
   logic [RecLaneW-1:0] rec_lane_q;
-  logic [5:0] rec_row_q;
+  logic [6:0] rec_row_q;
   assign rec_we_o   = (beat && records_q) ? RecLane'(1) << rec_lane_q : '0;
-  assign rec_row_o  = rec_row_q;
+  assign rec_row_o  = rec_row_q[5:0];
+  assign rec_have_o = rec_row_q;
   assign rec_data_o = rd_rsp_data_i;
 
   // ---------------------------------------------------------------- list
-  logic [DataW-1:0] head;
   logic [LaneW-1:0] lane_q;
-  logic take_item, push, buf_ready, head_valid;
+  logic take_item, push;
   assign push = beat && !records_q && !drop_q;
-  rnic_fifo #(
-      .Width(DataW),
-      .Depth(Depth)
-  ) u_buf (
-      .clk_i,
-      .rst_i(rst_i || start_i),
-      .in_valid_i(push), .in_ready_o(buf_ready), .in_data_i(rd_rsp_data_i),
-      .out_valid_o(head_valid), .out_ready_i(take_item && lane_q == LaneW'(ItemLane - 1)), .out_data_o(head),
-      // verilator lint_off PINCONNECTEMPTY
-      .level_o()   // items are counted, not beats
-      // verilator lint_on PINCONNECTEMPTY
-  );
+  assign buf_push_o   = push;
+  assign buf_pop_o    = take_item && lane_q == LaneW'(ItemLane - 1);
   assign item_valid_o = have_q != '0;
-  assign item_o       = head[32*lane_q+:32];
+  assign item_o       = buf_data_i[32*lane_q+:32];
   assign take_item    = item_valid_o && item_ready_i;
 
   always_ff @(posedge clk_i) begin
     if (beat) begin
       rec_lane_q <= (rec_lane_q == RecLaneW'(RecLane - 1)) ? '0 : rec_lane_q + RecLaneW'(1);
-      if (rec_lane_q == RecLaneW'(RecLane - 1)) rec_row_q <= rec_row_q + 6'd1;
+      if (rec_lane_q == RecLaneW'(RecLane - 1)) rec_row_q <= rec_row_q + 7'd1;
     end
     if (rst_i) begin
       ask_q     <= '0;
@@ -132,8 +128,10 @@ module rnic_qp_fetch
         ask_q      <= items_i;
         due_q      <= items_i;
         come_q     <= '0;
-        have_q     <= '0;
-        lane_q     <= '0;
+        if (!records_i) begin
+          have_q <= '0;
+          lane_q <= '0;
+        end
         rec_lane_q <= '0;
         rec_row_q  <= '0;
         err_q      <= 1'b0;
@@ -146,8 +144,8 @@ module rnic_qp_fetch
     if (!rst_i) begin
       if (start_i) a_start_idle : assert (idle_o);
       if (beat) a_awaited : assert (open_q != '0);
-      if (push) a_room : assert (buf_ready);
-      if (item_valid_o) a_there : assert (head_valid);
+      if (push) a_room : assert (buf_ready_i);
+      if (item_valid_o) a_there : assert (buf_valid_i);
     end
   end
 endmodule

@@ -2,11 +2,14 @@
 // Writes the outputs of a QP command: a QPN list (4 bytes at a time) or a query (whole beats).
 // Contract: start_i (only while idle_o) with address and length in bytes; then exactly that much is given, a word or a beat
 // a cycle, never refused, but only begun while room_o was high a cycle before. It leaves as messages of 256 bytes (the last may be
-// shorter), each begun only when it is complete here, so that nobody waits behind a half-made one. idle_o: all is accepted.
+// shorter), each begun only when it is complete here, so that nobody waits behind a half-made one. idle_o: all is accepted. The buffer
+// stands outside (buf_*: a FIFO of BufBeats, empty at start_i), since no command both reads a list and writes one.
 module rnic_qp_out
   import rnic_pkg::*;
 #(
-    parameter int unsigned DataW = 64
+    parameter int unsigned DataW = 64,
+    localparam int unsigned Depth = 2 * 256 * 8 / DataW,    // messages of 256 bytes
+    localparam int unsigned LvlW = $clog2(Depth + 1)
 ) (
     input  logic clk_i,
     input  logic rst_i,
@@ -17,15 +20,19 @@ module rnic_qp_out
     input  logic [31:0] word_i,
     input  logic beat_valid_i,
     input  logic [DataW-1:0] beat_i,
+    output logic buf_push_o,
+    output logic [DataW-1:0] buf_data_o,
+    input  logic buf_ready_i,
+    input  logic buf_valid_i,
+    output logic buf_pop_o,
+    input  logic [DataW-1:0] buf_data_i,
+    input  logic [LvlW-1:0] buf_level_i,
     output logic room_o,
     output logic idle_o,
     output logic wr_valid_o, input logic wr_ready_i, output dma_wr_hdr_t wr_hdr_o, output logic [DataW-1:0] wr_data_o, output logic wr_last_o
 );
   localparam int unsigned BeatB = DataW / 8;
   localparam int unsigned MsgB = 256;
-  localparam int unsigned MsgBeats = MsgB / BeatB;
-  localparam int unsigned Depth = 2 * MsgBeats;
-  localparam int unsigned LvlW = $clog2(Depth + 1);
   localparam int unsigned NumLane = DataW / 32;
   localparam int unsigned LaneW = $clog2(NumLane);
 
@@ -41,18 +48,10 @@ module rnic_qp_out
   end
   assign push = beat_valid_i || (word_valid_i && (lane_q == LaneW'(NumLane - 1) || give_q == 19'd4));
 
-  logic [LvlW-1:0] level;
-  logic head_valid, buf_ready, pop;
-  rnic_fifo #(
-      .Width(DataW),
-      .Depth(Depth)
-  ) u_buf (
-      .clk_i, .rst_i,
-      .in_valid_i(push), .in_ready_o(buf_ready), .in_data_i(packed_beat),
-      .out_valid_o(head_valid), .out_ready_i(pop), .out_data_o(wr_data_o),
-      .level_o(level)
-  );
-  assign room_o = level <= LvlW'(Depth - 2);
+  assign buf_push_o = push;
+  assign buf_data_o = packed_beat;
+  assign wr_data_o  = buf_data_i;
+  assign room_o     = buf_level_i <= LvlW'(Depth - 2);
 
   // ---------------------------------------------------------------- messages
   logic send_q;
@@ -68,7 +67,7 @@ module rnic_qp_out
   assign wr_valid_o = send_q;
   assign wr_hdr_o   = '{addr: addr_q, len: len_q};
   assign wr_last_o  = beats_q == LvlW'(1);
-  assign pop        = send_q && wr_ready_i;
+  assign buf_pop_o  = send_q && wr_ready_i;
   assign idle_o     = left_q == '0;
 
   always_ff @(posedge clk_i) begin
@@ -86,7 +85,7 @@ module rnic_qp_out
       end
       if (beat_valid_i) give_q <= give_q - 19'(BeatB);
       if (!send_q) begin
-        if (left_q != '0 && level >= beats_next) begin
+        if (left_q != '0 && buf_level_i >= beats_next) begin
           send_q  <= 1'b1;
           len_q   <= len_next;
           beats_q <= beats_next;
@@ -111,8 +110,8 @@ module rnic_qp_out
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
       if (start_i) a_start_idle : assert (idle_o);
-      if (push) a_room : assert (buf_ready && give_q != '0);
-      if (send_q) a_complete : assert (head_valid);
+      if (push) a_room : assert (buf_ready_i && give_q != '0);
+      if (send_q) a_complete : assert (buf_valid_i);
     end
   end
 endmodule
