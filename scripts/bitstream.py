@@ -18,19 +18,10 @@ import time
 import tomllib
 
 import check_lpf
+import ecp5
+from ecp5 import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 BIN = ROOT / ".tools" / "bin"
-
-
-def listed(path):
-    lines = (ROOT / path).read_text().splitlines()
-    return [l.strip() for l in lines if l.strip() and not l.strip().startswith("//")]
-
-
-def sources():
-    """The core, the board's tops, and Yosys's shells of the ECP5's cells."""
-    return listed("rtl/rnic.f") + listed("rtl/board/board.f")
 
 
 def run(what, command, log):
@@ -52,22 +43,18 @@ def run(what, command, log):
     return child.returncode, round(seconds, 1)
 
 
-def synthesise(board, image, work):
+def synthesise(board, image, params, work):
     netlist, stat = work / "netlist.json", work / "stat.json"
     shells = importlib.util.find_spec("pyosys").submodule_search_locations[0] + "/share/ecp5/cells_bb.v"
     script = work / "synth.ys"
-    script.write_text(
-        f"read_slang --unroll-limit 100000 --top {board} -G Loopback={int(image == 'loopback')} {' '.join(sources())} rtl/board/ecp5_shells.v {shells}\n"
-        f"synth_ecp5 -top {board} -json {netlist}\n"
-        f"tee -q -o {stat} stat -json\n"
-    )
+    # The core, the board's tops, and Yosys's shells of the ECP5's cells.
+    files = ecp5.listed("rtl/rnic.f") + ecp5.listed("rtl/board/board.f") + ["rtl/board/ecp5_shells.v", shells]
+    parts = [] if image == "loopback" else ecp5.CORE_PARTS
+    script.write_text(ecp5.recipe(board, files, {"Loopback": int(image == "loopback")} | params, stat, netlist, parts))
     code, seconds = run("synthesis", [sys.executable, ROOT / "scripts" / "yosys.py", "-s", script], work / "yosys.log")
     if code != 0:
         return None, None
-    text = stat.read_text()
-    cells = json.loads(text[text.index("{"):])["design"]["num_cells_by_type"]
-    lut4, carry, dpr = cells.get("LUT4", 0), cells.get("CCU2C", 0), cells.get("TRELLIS_DPR16X4", 0)
-    return netlist, {"lut4": lut4 + 2 * carry + 6 * dpr, "ff": cells.get("TRELLIS_FF", 0), "ebr": cells.get("DP16KD", 0), "seconds": seconds}
+    return netlist, ecp5.cells(stat) | {"seconds": seconds}
 
 
 def place(board, about, netlist, seed, work):
@@ -116,7 +103,7 @@ def main():
     if args.keep_netlist:
         netlist, report["synth"] = work / "netlist.json", json.loads(stat.read_text())
     else:
-        netlist, report["synth"] = synthesise(args.board, args.image, work)
+        netlist, report["synth"] = synthesise(args.board, args.image, {}, work)
         if netlist is None:
             return 1
         stat.write_text(json.dumps(report["synth"]))

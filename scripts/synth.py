@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Size of each block on the ECP5: one Yosys per block, a table, and out/synth/report.json.
+"""Size of cores and blocks on the ECP5: one Yosys for each, tables, and out/synth/report.json.
 
-Blocks stand in constraints/blocks.toml. Names given on the command line select some of them. --book synthesises
-nothing: it puts the table of the last whole run into the book.
+What is measured stands in constraints/blocks.toml. Names given on the command line select some of it. A core above its limit is a failure. --book
+synthesises nothing: it puts the tables of the last whole run into the book.
 """
 import argparse
 import concurrent.futures
@@ -15,7 +15,9 @@ import subprocess
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import ecp5
+from ecp5 import ROOT
+
 OUT = ROOT / "out" / "synth"
 BOOK = ROOT / "docs" / "src" / "synth.md"
 
@@ -28,27 +30,21 @@ def read_blocks(path):
         from pip._vendor import tomli as tomllib
     data = tomllib.loads(path.read_text())
     blocks = []
-    for block in data["block"]:
-        unknown = set(block) - {"name", "module", "params", "core"}
-        if unknown or "module" not in block:
-            sys.exit(f"{path}: a block needs module, may have name, params and core; found {sorted(block)}")
-        block.setdefault("params", {})
-        block.setdefault("name", block["module"])
-        block.setdefault("core", False)
-        blocks.append(block)
+    for kind, allowed in (("core", {"name", "params", "limit"}), ("block", {"name", "module", "params"})):
+        for block in data[kind]:
+            unknown = set(block) - allowed
+            if unknown or not {"name", "module"} & set(block):
+                sys.exit(f"{path}: a {kind} has {', '.join(sorted(allowed))}; found {sorted(block)}")
+            if kind == "core":
+                block["module"] = "rnic_core"
+            block.setdefault("params", {})
+            block.setdefault("name", block["module"])
+            block["core"] = kind == "core"
+            blocks.append(block)
     names = [b["name"] for b in blocks]
     if len(set(names)) != len(names):
         sys.exit(f"{path}: block names must differ")
     return data["device"], blocks
-
-
-def sources():
-    lines = (ROOT / "rtl" / "rnic.f").read_text().splitlines()
-    files = [l.strip() for l in lines if l.strip() and not l.strip().startswith(("//", "#"))]
-    missing = [f for f in files if not (ROOT / f).is_file()]
-    if missing:
-        sys.exit(f"rtl/rnic.f lists what is not there: {', '.join(missing)}")
-    return files
 
 
 def check_params(blocks, files):
@@ -79,15 +75,10 @@ def synth(block, files):
     directory.mkdir(parents=True, exist_ok=True)
     stat, log = directory / "stat.json", directory / "yosys.log"
     stat.unlink(missing_ok=True)
-    params = " ".join(f"-G {k}={v}" for k, v in block["params"].items())
     top = block["module"]
     script = directory / "synth.ys"
-    script.write_text(
-        f"read_slang --unroll-limit 100000 --top {top} {params} {' '.join(files)}\n"
-        f"synth_ecp5 -top {top} -json {directory / 'netlist.json'}\n"
-        f"tee -q -o {stat} stat -json\n"
-    )
-    result = {"name": block["name"], "module": top, "params": block["params"], "core": block["core"]}
+    script.write_text(ecp5.recipe(top, files, block["params"], stat, parts=ecp5.CORE_PARTS if block["core"] else ()))
+    result = {"name": block["name"], "module": top, "params": block["params"], "core": block["core"], "limit": block.get("limit", {})}
     started = time.monotonic()
     with log.open("w") as output:
         yosys = subprocess.Popen([sys.executable, ROOT / "scripts" / "yosys.py", "-s", script],
@@ -98,21 +89,14 @@ def synth(block, files):
     result["mib"] = usage.ru_maxrss // 1024
     if status != 0:
         return result | {"error": why(status, log)}
-    text = stat.read_text()
-    cells = json.loads(text[text.index("{"):])["design"]["num_cells_by_type"]
-    lut4, carry, dpr = cells.get("LUT4", 0), cells.get("CCU2C", 0), cells.get("TRELLIS_DPR16X4", 0)
-    return result | {
-        # A CCU2C takes two LUTs, a 16x4 distributed RAM four and two more for its write port.
-        "lut4": lut4 + 2 * carry + 6 * dpr, "lut4_logic": lut4, "carry": carry, "dpr16x4": dpr,
-        "ff": cells.get("TRELLIS_FF", 0), "ebr": cells.get("DP16KD", 0), "mult": cells.get("MULT18X18D", 0),
-    }
+    return result | ecp5.cells(stat)
 
 
 def run(blocks, jobs):
     """Results by name. Tells when a block ends, and every half minute what is still at work."""
-    files, results = sources(), {}
+    files, results = ecp5.listed("rtl/rnic.f"), {}
     check_params(blocks, files)
-    print(f"{len(blocks)} blocks, {jobs} at a time; logs in out/synth/<block>/yosys.log", flush=True)
+    print(f"{len(blocks)} cores and blocks, {jobs} at a time; logs in out/synth/<name>/yosys.log", flush=True)
     started = {}
 
     def one(block):
@@ -137,18 +121,30 @@ def run(blocks, jobs):
 COLUMNS = [("LUT4", "lut4"), ("of which carry", "carry2"), ("DPR16X4", "dpr16x4"), ("FF", "ff"), ("EBR", "ebr"), ("MULT", "mult")]
 
 
-def table(rows, devices):
-    """Lines of the table: header, blocks, and, when the whole core was measured, its sum and shares of devices."""
-    lines = [["block"] + [title for title, _ in COLUMNS]]
-    with_carry = [r | {"carry2": 2 * r["carry"]} for r in rows]
-    lines += [[r["name"]] + [f"{r[key]:,}" for _, key in COLUMNS] for r in with_carry]
-    core = [r for r in with_carry if r["core"]]
-    if core:
-        total = {key: sum(r[key] for r in core) for _, key in COLUMNS}
-        lines.append(["the core's blocks"] + [f"{total[key]:,}" for _, key in COLUMNS])
-        for d in devices:
-            lines.append([f"of an {d['name']}"] + [f"{100 * total[key] / d[key]:.0f} %" if key in d else "" for _, key in COLUMNS])
-    return lines
+def line(name, row):
+    return [name] + [f"{(row | {'carry2': 2 * row['carry']})[key]:,}" for _, key in COLUMNS]
+
+
+def tables(rows, devices):
+    """Tables as lists of lines: one for each core with its parts and its share of the devices, one of the blocks."""
+    out = []
+    for r in rows:
+        if r["core"]:
+            lines = [[r["name"]] + [title for title, _ in COLUMNS]]
+            lines += [line("what joins them" if n == "rnic_core" else n, part) for n, part in r["parts"].items()]
+            lines.append(line("the whole core", r))
+            for d in devices:
+                lines.append([f"of an {d['name']}"] + [f"{100 * r[key] / d[key]:.0f} %" if key in d else "" for _, key in COLUMNS])
+            out.append(lines)
+    blocks = [r for r in rows if not r["core"]]
+    if blocks:
+        out.append([["block"] + [title for title, _ in COLUMNS]] + [line(r["name"], r) for r in blocks])
+    return out
+
+
+def above(row):
+    """What of a core is more than its limit."""
+    return [f"{row['name']}: {row[key]:,} {key.upper()}, the limit is {most:,}" for key, most in row["limit"].items() if row[key] > most]
 
 
 def as_markdown(lines):
@@ -162,19 +158,19 @@ def into_book(blocks):
     wanted, there = [b["name"] for b in blocks], [r["name"] for r in report["blocks"] if "error" not in r]
     if wanted != there:
         sys.exit(f"{file.relative_to(ROOT)} lacks {', '.join(sorted(set(wanted) - set(there)) or ['its order'])}: run make synth first")
-    lines = table(report["blocks"], report["devices"])
+    lines = "\n".join(as_markdown(l) for l in tables(report["blocks"], report["devices"]))
     text = BOOK.read_text()
     begin, end = "<!-- make synth: begin -->\n", "<!-- make synth: end -->"
     before, rest = text.split(begin)
-    BOOK.write_text(before + begin + "\n" + as_markdown(lines) + "\n" + end + rest.split(end)[1])
-    print(f"wrote the table in {BOOK.relative_to(ROOT)}")
+    BOOK.write_text(before + begin + "\n" + lines + "\n" + end + rest.split(end)[1])
+    print(f"wrote the tables in {BOOK.relative_to(ROOT)}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="blocks to synthesise; all when none is named")
     parser.add_argument("-j", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--book", action="store_true", help="put the table of the last whole run into the book")
+    parser.add_argument("--book", action="store_true", help="put the tables of the last whole run into the book")
     args = parser.parse_args()
     devices, blocks = read_blocks(ROOT / "constraints" / "blocks.toml")
     unknown = set(args.names) - {b["name"] for b in blocks}
@@ -189,23 +185,21 @@ def main():
     results = run(blocks, args.j)
     rows = [results[b["name"]] for b in blocks]
     good = [r for r in rows if "error" not in r]
-    whole = whole and len(good) == len(rows)
-    lines = table(good, devices if whole else [])
-    if not whole:
-        lines = [l for l in lines if l[0] != "the core's blocks"]
-    if not good:
-        lines = []
-    widths = [max(len(l[i]) for l in lines) for i in range(len(COLUMNS) + 1)] if lines else []
-    print()
-    for line in lines:
-        print(f"{line[0]:{widths[0]}}  " + "  ".join(f"{cell:>{w}}" for cell, w in zip(line[1:], widths[1:])))
+    for lines in tables(good, devices):
+        widths = [max(len(l[i]) for l in lines) for i in range(len(COLUMNS) + 1)]
+        print()
+        for l in lines:
+            print(f"{l[0]:{widths[0]}}  " + "  ".join(f"{cell:>{w}}" for cell, w in zip(l[1:], widths[1:])))
     report = {"devices": devices, "blocks": rows}
     (OUT / "report.json").write_text(json.dumps(report, indent=1) + "\n")
     print(f"\nwrote {(OUT / 'report.json').relative_to(ROOT)}")
     for r in rows:
         if "error" in r:
             print(f"\n{r['name']} failed (log: out/synth/{r['name']}/yosys.log):\n{r['error']}", file=sys.stderr)
-    return 0 if len(good) == len(rows) else 1
+    too_big = [told for r in good for told in above(r)]
+    if too_big:
+        print("\n" + "\n".join(too_big), file=sys.stderr)
+    return 0 if len(good) == len(rows) and not too_big else 1
 
 
 if __name__ == "__main__":

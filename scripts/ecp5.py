@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the RTL becomes cells of the ECP5: Yosys's recipe and what its cells add up to. For synth.py, bitstream.py and gates.py.
+
+The recipe is `synth_ecp5` with two differences, both for size (measured on rnic_send: 16,038 LUT4 as it comes, 14,347 this way):
+ABC maps to tables of four inputs by area instead of abc9's tables of up to seven by depth, and comparisons with constants take no carry chain.
+Large parts may be kept apart until they are mapped: passes over one module of 40,000 cells take many times longer than over six parts of it.
+"""
+import json
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CORE_PARTS = ["rnic_host", "rnic_ctrl", "rnic_qp", "rnic_send", "rnic_recv", "rnic_wire"]
+
+
+def listed(path):
+    """The files that a file list names."""
+    lines = (ROOT / path).read_text().splitlines()
+    files = [l.strip() for l in lines if l.strip() and not l.strip().startswith(("//", "#"))]
+    missing = [f for f in files if not (ROOT / f).is_file()]
+    if missing:
+        raise SystemExit(f"{path} lists what is not there: {', '.join(missing)}")
+    return files
+
+
+def recipe(top, files, params, stat, netlist=None, parts=(), defines=(), verilog=None):
+    """A Yosys script. `params` by name; `parts`: modules that are mapped apart; `stat`, `netlist` (JSON), `verilog`: files that it leaves."""
+    keep = [f"setattr -mod -set keep_hierarchy 1 {m} {m}$*" for m in parts]
+    lines = [
+        # Assertions are no hardware, but what leads to them would be mapped.
+        f"read_slang --ignore-assertions --unroll-limit 100000 {'--keep-hierarchy ' if parts else ''}--top {top} "
+        + " ".join([f"-G {k}={v}" for k, v in params.items()] + [f"-D {d}" for d in defines]) + " " + " ".join(str(f) for f in files),
+        f"hierarchy -check -top {top}",
+        *keep,
+        # Tables of constants stay logic: as block RAMs they take 16 of them, with little in each.
+        "memory_map -rom-only",
+        f"synth_ecp5 -cmp2softlogic -top {top} -run begin:map_luts",
+        "check -latchonly -assert",
+        "abc -lut 4",
+        "clean",
+    ]
+    lines += ["techmap -map +/lattice/cells_map_trellis.v", "opt_lut_ins -tech lattice", "clean", "hierarchy -check", f"tee -q -o {stat} stat -json"]
+    if parts and (netlist or verilog):
+        lines += ["setattr -mod -unset keep_hierarchy *", "flatten", "clean"]
+    if netlist:
+        lines += ["check -noinit", "blackbox =A:whitebox", f"write_json {netlist}"]
+    if verilog:
+        # Bit by bit: what goes round through two bits of a vector is no loop.
+        lines += ["splitnets", f"write_verilog -noattr {verilog}"]
+    return "\n".join(lines) + "\n"
+
+
+def cells(stat):
+    """What a design takes, and its parts by name, of the statistics that the recipe leaves."""
+    text = pathlib.Path(stat).read_text()
+    modules = json.loads(text[text.index("{"):])["modules"]
+    of = {name.lstrip("\\").split("$")[0]: _sum(m["num_cells_by_type"]) for name, m in modules.items()}
+    return {key: sum(part[key] for part in of.values()) for key in _sum({})} | {"parts": of}
+
+
+def _sum(by_type):
+    lut4, carry, dpr = by_type.get("LUT4", 0), by_type.get("CCU2C", 0), by_type.get("TRELLIS_DPR16X4", 0)
+    return {
+        # A CCU2C takes two LUTs, a 16x4 distributed RAM four and two more for its write port.
+        "lut4": lut4 + 2 * carry + 6 * dpr, "lut4_logic": lut4, "carry": carry, "dpr16x4": dpr,
+        "ff": by_type.get("TRELLIS_FF", 0), "ebr": by_type.get("DP16KD", 0), "mult": by_type.get("MULT18X18D", 0),
+    }
