@@ -3,6 +3,7 @@
 // PHY: Microchip KSZ9031RNX. It delays the receive clock itself (1.2 ns) and not the transmit clock, so the FPGA delays that one by 2 ns.
 module ecpix5 #(
     parameter bit Loopback = 1'b0,
+    parameter int unsigned Baud = 1_000_000,             // more in simulation alone
     parameter int unsigned PhyResetCycles = 1_000_000,   // 20 ms; shorter in simulation alone
     parameter int unsigned PhyPollCycles = 500_000
 ) (
@@ -28,7 +29,7 @@ module ecpix5 #(
   logic link, activity, error, heartbeat, up;
   rnic_ecp5_pll u_pll (.clk100_i, .clk_gtx_o(clk_gtx), .clk_sys_o(clk_sys), .locked_o(locked));
   TRELLIS_IO #(.DIR("BIDIR")) u_mdio (.B(eth_mdio_io), .I(mdio_out), .T(!mdio_oe), .O(mdio_in));
-  rnic_board #(.Loopback(Loopback), .PhyResetCycles(PhyResetCycles), .PhyPollCycles(PhyPollCycles), .TxClkDelay(80)) u_board (
+  rnic_board #(.Loopback(Loopback), .Baud(Baud), .PhyResetCycles(PhyResetCycles), .PhyPollCycles(PhyPollCycles), .TxClkDelay(80)) u_board (
       .clk_sys_i(clk_sys), .clk_gtx_i(clk_gtx), .locked_i(locked), .rst_n_i, .uart_rx_i, .uart_tx_o,
       .rgmii_tx_clk_o(eth_tx_clk_o), .rgmii_tx_ctl_o(eth_tx_ctl_o), .rgmii_txd_o(eth_txd_o),
       .rgmii_rx_clk_i(eth_rx_clk_i), .rgmii_rx_ctl_i(eth_rx_ctl_i), .rgmii_rxd_i(eth_rxd_i),

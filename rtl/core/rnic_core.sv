@@ -18,6 +18,8 @@ module rnic_core
     parameter int unsigned MaxRqStride = 4,
     parameter int unsigned PoolDepth = 1024,
     parameter int unsigned MaxRd = 16,
+    parameter int unsigned WqeLines = 32,           // send WQEs of 512 bytes held (a longer one takes two)
+    parameter int unsigned RqLines = 64,            // receive WQEs held
     parameter bit Ipv6 = 1'b1,
     parameter int unsigned LocalMemLog = 0          // of a memory on the board beside the core (rnic_local_mem): capability alone
 ) (
@@ -201,7 +203,7 @@ module rnic_core
   );
 
   rnic_ctrl #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(SrqTable), .ClkPeriodPs(ClkPeriodPs),
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(SrqTable), .HasSrq(NumSrq > 0), .ClkPeriodPs(ClkPeriodPs),
       .DmaTags(DmaTags), .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumMrPort(4), .NumCqe(2), .NumEqe(3), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
   ) u_ctrl (
       .clk_i, .rst_i,
@@ -271,7 +273,7 @@ module rnic_core
   end
 
   rnic_send #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .ClkPeriodPs(ClkPeriodPs), .MaxSqStride(MaxSqStride), .PoolDepth(PoolDepth)
+      .DataW(DataW), .QpIdxW(QpIdxW), .ClkPeriodPs(ClkPeriodPs), .MaxSqStride(MaxSqStride), .PoolDepth(PoolDepth), .WqeLines(WqeLines)
   ) u_send (
       .clk_i, .rst_i, .enable_i(run), .port_cfg_i(port_cfg),
       .qp_evt_valid_i(qp_evt_valid), .qp_evt_i(qp_evt),
@@ -300,7 +302,8 @@ module rnic_core
   );
 
   rnic_recv #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .ClkPeriodPs(ClkPeriodPs), .MaxRqStride(MaxRqStride), .MaxRd(MaxRd), .NumSrq(NumSrq)
+      .DataW(DataW), .QpIdxW(QpIdxW), .ClkPeriodPs(ClkPeriodPs), .MaxRqStride(MaxRqStride), .MaxRd(MaxRd), .NumSrq(NumSrq),
+      .RqLines(RqLines)
   ) u_recv (
       .clk_i, .rst_i, .enable_i(run), .port_cfg_i(port_cfg),
       .qp_evt_valid_i(qp_evt_valid), .qp_evt_i(qp_evt),

@@ -10,6 +10,7 @@ module rnic_cmd_check
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumMr = 1024,
     parameter int unsigned NumSrq = 64,
+    parameter bit HasSrq = 1'b1,
     parameter int unsigned MaxRqStride = 4
 ) (
     input  logic clk_i,
@@ -184,7 +185,8 @@ module rnic_cmd_check
         else if (cq_used_i) status_o = CMD_STATUS_IN_USE;
 `endif
         CMD_OPCODE_CREATE_SRQ:
-        if (!pd_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd8};
+        if (!HasSrq) status_o = CMD_STATUS_UNSUPPORTED;
+        else if (!pd_ok_q) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd8};
         else if (32'(srq.uar) >= NUM_UAR) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd10};
         else if (srq.log_size == '0 || 32'(srq.log_stride) > MaxRqStride) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd11};
         else if (srq.base[5:0] != '0) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd16};

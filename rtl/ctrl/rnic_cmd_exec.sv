@@ -12,6 +12,7 @@ module rnic_cmd_exec
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumMr = 1024,
     parameter int unsigned NumSrq = 64,
+    parameter bit HasSrq = 1'b1,
     parameter int unsigned MaxRqStride = 4,
     parameter int unsigned DrainLog = 22,
     localparam int unsigned CqW = $clog2(NumCq),
@@ -169,7 +170,7 @@ module rnic_cmd_exec
 
   cmd_status_e status;
   logic [31:0] detail;
-  rnic_cmd_check #(.NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .MaxRqStride(MaxRqStride)) u_check (
+  rnic_cmd_check #(.NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .HasSrq(HasSrq), .MaxRqStride(MaxRqStride)) u_check (
       .clk_i, .cmd_i(cmd_q), .rsvd_i(rsvd_q), .fatal_i, .pd_valid_i(pd_valid_q), .cq_valid_i, .eq_valid_i, .eq_used_i(eq_used), .srq_valid_i,
       .xrcd_valid_i(xrcd_valid_q), .pd_used_i, .cq_used_i, .srq_used_i, .xrcd_used_i, .mr_valid_i, .mr_key_i, .mr_kind_i, .mr_bound_i,
       .pd_free_i(pd_free), .cq_free_i(cq_free), .mr_free_i(mr_free), .srq_free_i(srq_free), .xrcd_free_i(xrcd_free), .gid_ok_i,

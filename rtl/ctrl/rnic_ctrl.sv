@@ -14,6 +14,7 @@ module rnic_ctrl
     parameter int unsigned NumCq = 256,
     parameter int unsigned NumMr = 1024,
     parameter int unsigned NumSrq = 64,
+    parameter bit HasSrq = 1'b1,                // else CREATE_SRQ is not supported, and there are none
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned DmaTags = 64,
     parameter int unsigned MaxSqStride = 4,
@@ -99,7 +100,7 @@ module rnic_ctrl
   logic [NUM_EQ-1:0] eq_valid;
   assign qp_cmd_o = cmd;
   logic [$clog2(NumSrq)-1:0] srq_idx;
-  rnic_cmd_exec #(.NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .MaxRqStride(MaxRqStride), .DrainLog(DrainLog)) u_exec (
+  rnic_cmd_exec #(.NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .HasSrq(HasSrq), .MaxRqStride(MaxRqStride), .DrainLog(DrainLog)) u_exec (
       .clk_i, .rst_i, .restart_i(cmd_restart_i), .fatal_i(fatal_o), .timeout_o(timeout),
       .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_i(fetched), .cmd_rsvd_i(fetched_rsvd), .cmd_o(cmd),
       .cpl_valid_o(cpl_valid), .cpl_ready_i(cpl_ready), .cpl_o(cpl),
@@ -173,7 +174,7 @@ module rnic_ctrl
   assign msix_vec_o[1] = 8'(MSIX_CMD);
   caps_t caps;
   rnic_caps #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
+      .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(HasSrq ? NumSrq : 0), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
       .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
   ) u_caps (.caps_o(caps));
   rnic_cmd_query #(.DataW(DataW)) u_query (

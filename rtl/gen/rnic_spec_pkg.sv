@@ -574,7 +574,7 @@ package rnic_spec_pkg;
     return {x.rsvd_0, x.rsvd_1} == '0;
   endfunction
 
-  // CREATE_SRQ: a ring of 2^log_size slots, linked: each receive WQE names in `next` the slot of the one that will be posted after it, so that slots are used again in any order. One slot is always free: 2^log_size - 1 WQEs can wait. MODIFY_SRQ: the limit of the SRQ that handle names.
+  // CREATE_SRQ: a ring of 2^log_size slots, linked: each receive WQE names in `next` the slot of the one that will be posted after it, so that slots are used again in any order. One slot is always free: 2^log_size - 1 WQEs can wait. MODIFY_SRQ: the limit of the SRQ that handle names. A build without shared receive queues (capability NUM_SRQ is 0): UNSUPPORTED.
   typedef struct packed {
     logic [319:0]  rsvd_1;  // 24.0
     logic [63:0]   base;  // 16.0: bus address of slot 0, 64-byte aligned; the first WQE is posted there

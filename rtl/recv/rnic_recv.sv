@@ -30,6 +30,7 @@ module rnic_recv
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxRqStride = 4,
     parameter int unsigned MaxRd = 16,
+    parameter int unsigned RqLines = 64,
     parameter int unsigned NumSrq = 64,    // 0: no shared receive queues
     localparam int unsigned SrqBits = (NumSrq > 0) ? NumSrq : 2
 ) (
@@ -139,7 +140,7 @@ module rnic_recv
     };
   end
 
-  rnic_responder #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride), .PtrW(PtrW), .HasSrq(NumSrq > 0)) u_responder (
+  rnic_responder #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride), .PtrW(PtrW), .HasSrq(NumSrq > 0), .RqLines(RqLines)) u_responder (
       .clk_i, .rst_i, .enable_i, .drain_i(drain_req_i), .idle_o(resp_idle),
       .packet_idle_o(packet_idle), .pay_busy_o(pay_busy), .pay_end_o(pay_end), .diag_valid_i, .diag_i, .diag_done_o, .diag_data_o, .port_cfg_i,
       .qp_evt_valid_i, .qp_evt_i, .rq_kick_idx_i, .hot_idx_o(hot_idx_o[0]), .hot_i(hot_i[0]),

@@ -12,7 +12,8 @@ module rnic_resp_place
 #(
     parameter int unsigned DataW = 64,
     parameter int unsigned QpIdxW = 10,
-    parameter int unsigned MaxRqStride = 4
+    parameter int unsigned MaxRqStride = 4,
+    parameter int unsigned RqLines = 64
 ) (
     input  logic         clk_i,
     input  logic         rst_i,
@@ -110,7 +111,7 @@ module rnic_resp_place
   logic [4:0] num_sge;
   logic [63:0] sge_addr;
   logic [31:0] sge_length, sge_lkey;
-  rnic_rq_fetch #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride)) u_fetch (
+  rnic_rq_fetch #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride), .LogLines($clog2(RqLines))) u_fetch (
       .clk_i, .rst_i, .req_valid_i(state_q == StWqe), .qp_idx_i, .epoch_i, .wqe_idx_i, .fresh_i(take_i), .rq_base_i, .log_rq_i, .log_stride_i,
       .rsp_valid_o(fetch_rsp), .err_o(fetch_err), .dma_err_o(fetch_dma_err), .num_sge_o(num_sge), .next_o,
       .sge_idx_i(at_q.sge[3:0]), .sge_len_i(state_q == StSge), .sge_addr_o(sge_addr), .sge_length_o(sge_length), .sge_lkey_o(sge_lkey), .inval_i,

@@ -22,6 +22,7 @@ module rnic_responder
     parameter int unsigned DataW = 64,
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned MaxRqStride = 4,
+    parameter int unsigned RqLines = 64,
     parameter int unsigned PtrW = 4,               // log2 of READ slots per QP
     parameter bit HasSrq = 1'b1                    // there are shared receive queues
 ) (
@@ -354,7 +355,7 @@ module rnic_responder
   // The first packet of a WRITE and a READ are judged for the whole length, later packets of a WRITE each for its part:
   // the region may have gone meanwhile. No key and no address is looked at for length 0 (C9-88).
   assign key_len = info.is_atomic_req ? 32'd8 : starts ? d_q.dma_len : 32'(d_q.payload_len);
-  rnic_resp_place #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride)) u_place (
+  rnic_resp_place #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxRqStride(MaxRqStride), .RqLines(RqLines)) u_place (
       .qpn_i(d_q.dest_qpn),
       .clk_i, .rst_i, .start_i(state_q == StPlace), .discard_i(!v_q.exec), .is_send_i(info.is_send), .take_i(srq_new), .payload_len_i(d_q.payload_len),
 `ifdef RNIC_CUT_SRQ_PD

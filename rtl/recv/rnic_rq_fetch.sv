@@ -13,7 +13,7 @@ module rnic_rq_fetch
     parameter int unsigned DataW = 64,
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned MaxRqStride = 4,
-    parameter int unsigned LogLines = (DataW < 128) ? 4 : 6
+    parameter int unsigned LogLines = 6
 ) (
     input  logic         clk_i,
     input  logic         rst_i,

@@ -15,7 +15,7 @@ module rnic_send
     parameter int unsigned MaxSqStride = 4,
     parameter int unsigned PoolDepth = 1024,
     parameter int unsigned InflightCap = 32,
-    parameter int unsigned WqeLines = (DataW >= 256) ? 32 : 8
+    parameter int unsigned WqeLines = 32
 ) (
     input  logic clk_i,
     input  logic rst_i,

@@ -454,8 +454,8 @@ impl CtrlBench {
         Self::started(Self::built(data_width, seed, clk_period_ps, true))
     }
 
-    /// The same, built without IPv6.
-    pub fn without_ipv6(data_width: u32, seed: u64) -> Self {
+    /// The same, built without IPv6 and without shared receive queues.
+    pub fn smallest(data_width: u32, seed: u64) -> Self {
         Self::started(Self::built(data_width, seed, CLK_PERIOD_PS, false))
     }
 
@@ -474,7 +474,7 @@ impl CtrlBench {
         Self::built(data_width, seed, CLK_PERIOD_PS, true)
     }
 
-    fn built(data_width: u32, seed: u64, clk_period_ps: u32, ipv6: bool) -> Self {
+    fn built(data_width: u32, seed: u64, clk_period_ps: u32, all: bool) -> Self {
         let mut dut = BlockModel::builder("rnic_ctrl")
             .param("DataW", data_width)
             .param("QpIdxW", 8)
@@ -483,7 +483,8 @@ impl CtrlBench {
             .param("NumSrq", NUM_SRQ)
             .param("DrainLog", DRAIN_LOG)
             .param("ClkPeriodPs", clk_period_ps)
-            .param("Ipv6", u8::from(ipv6))
+            .param("Ipv6", u8::from(all))
+            .param("HasSrq", u8::from(all))
             .random_init(seed)
             .build()
             .expect("rnic_ctrl builds");

@@ -498,14 +498,18 @@ fn query_device_writes_the_capabilities() {
 }
 
 #[test]
-fn built_without_ipv6_the_capabilities_say_so() {
-    let mut b = CtrlBench::without_ipv6(64, seed());
+fn built_without_ipv6_and_srqs_the_capabilities_say_so() {
+    let mut b = CtrlBench::smallest(64, seed());
     b.ok(&Cmd::new(0x01, 0).with(56, &OUT.to_le_bytes()));
-    assert_eq!(b.bytes(OUT + 84, 8), [16, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(b.bytes(OUT + 80, 12), [0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0]);
     // As it does: such a GID is refused.
     let mut gid = [0; 16];
     gid[0] = 0xfd;
     b.refused(&Cmd::new(0x09, 0).with(16, &gid), 10, 16);
+    b.refused(&Cmd::new(0x30, 0), 10, 0);
+    for of_one in [0x31, 0x32, 0x33] {
+        b.refused(&Cmd::new(of_one, 0), 3, 4);
+    }
 }
 
 #[test]

@@ -1168,7 +1168,7 @@ impl CmdCq {
 }
 
 byte_struct! {
-    /// CREATE_SRQ: a ring of 2^log_size slots, linked: each receive WQE names in `next` the slot of the one that will be posted after it, so that slots are used again in any order. One slot is always free: 2^log_size - 1 WQEs can wait. MODIFY_SRQ: the limit of the SRQ that handle names.
+    /// CREATE_SRQ: a ring of 2^log_size slots, linked: each receive WQE names in `next` the slot of the one that will be posted after it, so that slots are used again in any order. One slot is always free: 2^log_size - 1 WQEs can wait. MODIFY_SRQ: the limit of the SRQ that handle names. A build without shared receive queues (capability NUM_SRQ is 0): UNSUPPORTED.
     ///
     /// 64 bytes, little-endian in memory.
     CmdSrq, 64, reserved = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255],
