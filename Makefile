@@ -9,7 +9,7 @@ TOOLS := .tools/tools.stamp
 NEXTEST := .tools/nextest.stamp
 MDBOOK := .tools/mdbook.stamp
 
-.PHONY: help setup demo test lint fmt bench cuts synth bitstream waves gen drawings replay book formal mutants soak soak-merge soak-transport soak-transport-merge scale clean distclean
+.PHONY: help setup demo test lint fmt bench gates cuts synth bitstream waves gen drawings replay book formal mutants soak soak-merge soak-transport soak-transport-merge scale clean distclean
 
 help: ## list the targets
 	@echo "OpenRNIC: make <target>"
@@ -53,6 +53,9 @@ fmt: ## format the Rust
 bench: $(TOOLS) ## measure speed and budgets, out/bench.json; fails on a miss
 	@mkdir -p out
 	cargo run --release -p openrnic-testbench --bin bench -- $(ARGS)
+
+gates: $(TOOLS) $(NEXTEST) ## the gate and batch scenarios on the synthesised QP engine, cell by cell (slow); ARGS=filter for nextest
+	OPENRNIC_GATES=1 cargo nextest run -p openrnic-testbench --test qp_batch --test qp_rules --test qp_alloc --test qp_list $(ARGS)
 
 cuts: $(TOOLS) ## take each RTL feature out and expect its test to fail (slow); ARGS=switches, targets or tests
 	cargo run -p openrnic-testbench --bin cuts -- $(ARGS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the RTL becomes cells of the ECP5: Yosys's recipe and what its cells add up to. For synth.py and bitstream.py.
+"""How the RTL becomes cells of the ECP5: Yosys's recipe and what its cells add up to. For synth.py, bitstream.py and gates.py.
 
 The recipe is `synth_ecp5` with differences for size: assertions are no hardware; tables of constants are no block RAM; ABC maps to tables of four inputs by area instead of abc9's tables of up to seven by depth, and comparisons with constants take no carry chain.
 Large parts may be kept apart until they are mapped: passes over one module of 40,000 cells take many times longer than over six parts of it.

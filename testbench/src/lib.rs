@@ -2,12 +2,14 @@
 //! Reference models, scoreboard and stimulus: what judges the RTL.
 #![deny(missing_docs)]
 
+pub mod board_bench;
 pub mod ctrl_bench;
 pub mod ctrl_model;
 pub mod ctrl_srq;
 pub mod e2e;
 pub mod features;
 pub mod flow;
+pub mod gates;
 pub mod host_bench;
 pub mod local_bench;
 pub mod looks;

@@ -9,6 +9,7 @@ use openrnic_sim::model::{BlockBuilder, BlockModel};
 
 use serde::{Deserialize, Serialize};
 
+use crate::gates;
 use crate::model::gate::{Attrs, Limits, State};
 use crate::model::qp::{Command, HostMemory, Qp, QpEngine};
 use crate::wire_bench::PORT_CFG;
@@ -265,14 +266,24 @@ impl QpBench {
         Self::around(builder.build().expect("rnic_qp builds"))
     }
 
-    /// The builder of the block as this bench needs it.
+    /// The builder of the block as this bench needs it; with `OPENRNIC_GATES=1` and 64 bits at gate level.
+    #[allow(clippy::expect_used)]
     pub fn builder(data_width: u32, log_table: u32, gen_bits: u32) -> BlockBuilder {
-        let mut builder = BlockModel::builder("rnic_qp")
-            .param("DataW", data_width)
-            .param("QpIdxW", log_table)
-            .param("GenW", gen_bits)
-            .param("NumHot", 1)
-            .param("NumCold", 1);
+        let params = [
+            ("DataW", data_width),
+            ("QpIdxW", log_table),
+            ("GenW", gen_bits),
+            ("NumHot", 1),
+            ("NumCold", 1),
+        ];
+        // As the board has it: 64 bits.
+        if data_width == 64 && gates::wanted() {
+            return gates::builder("rnic_qp", &params).expect("rnic_qp synthesises");
+        }
+        let mut builder = BlockModel::builder("rnic_qp");
+        for (name, value) in params {
+            builder = builder.param(name, value);
+        }
         // Features can be cut out to see a test turn red: OPENRNIC_CUT=RNIC_CUT_QP_DRAIN.
         if let Ok(cut) = std::env::var("OPENRNIC_CUT") {
             builder = builder.define(&cut);

@@ -3,147 +3,14 @@
 //! tells.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::VecDeque;
-
-use openrnic_sim::model::{BlockModel, PortId};
+use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
+use openrnic_testbench::board_bench::Board;
 use openrnic_testbench::mac_bench::{Symbol, wire_frame, with_fcs};
-use openrnic_testbench::phy_model::Phy;
 
 /// `LoopMac` of `rnic_board`.
 const OURS: [u8; 6] = [0x02, 0x52, 0x4e, 0x52, 0x00, 0x01];
 const HOST: [u8; 6] = [0x02, 0, 0, 0, 0, 0x10];
-
-/// VCO cycles of 750 MHz in one of the line's clock.
-const LINE: u64 = 6;
-
-struct Board {
-    dut: BlockModel,
-    phy: Phy,
-    line: VecDeque<Symbol>,
-    on_line: Symbol,
-    sent: Vec<Vec<u8>>,
-    sending: Vec<u8>,
-    tx_clk: bool,
-    low: (bool, u8),
-    tick: u64,
-    ids: Vec<PortId>,
-}
-
-impl Board {
-    fn new(board: u32) -> Self {
-        let mut builder = BlockModel::builder("board_top").source("testbench/tops/board_top.sv");
-        for cell in ["DELAYG", "IDDRX1F", "ODDRX1F", "EHXPLLL", "TRELLIS_IO"] {
-            builder = builder.source(format!("testbench/tops/ecp5/{cell}.sv"));
-        }
-        let dut = builder.param("Board", board).random_init(3).build().unwrap();
-        let ids = [
-            "vco_i",
-            "eth_rx_clk_i",
-            "eth_rx_ctl_i",
-            "eth_rxd_i",
-            "eth_tx_clk_o",
-            "eth_tx_ctl_o",
-            "eth_txd_o",
-        ];
-        let ids = ids.map(|n| dut.port(n)).to_vec();
-        let mut phy = Phy::new(1);
-        // Answers come in cycles of 50 MHz.
-        phy.link(false, false);
-        let mut board = Self {
-            dut,
-            phy,
-            line: VecDeque::new(),
-            on_line: Symbol::default(),
-            sent: Vec::new(),
-            sending: Vec::new(),
-            tx_clk: false,
-            low: (false, 0),
-            tick: 0,
-            ids,
-        };
-        // The button, until the PLL has locked.
-        board.run(3000);
-        board.dut.set("rst_n_i", 1);
-        board.sent.clear();
-        board.sending.clear();
-        board
-    }
-
-    /// Cycles of the VCO.
-    fn run(&mut self, ticks: u64) {
-        for _ in 0..ticks {
-            self.dut.set_id(self.ids[0], 0);
-            self.dut.eval();
-            self.dut.set_id(self.ids[0], 1);
-            // The PHY's clock has a phase of its own; data changes a quarter of its cycle before an edge.
-            match self.tick % LINE {
-                0 => self.dut.set_id(self.ids[1], 1),
-                1 => self.give(self.on_line.dv != self.on_line.er, self.on_line.data >> 4),
-                3 => self.dut.set_id(self.ids[1], 0),
-                4 => {
-                    self.on_line = self.line.pop_front().unwrap_or_default();
-                    self.give(self.on_line.dv, self.on_line.data & 15);
-                }
-                _ => {}
-            }
-            self.dut.eval();
-            self.take();
-            if self.tick.is_multiple_of(15) {
-                self.mdio();
-            }
-            self.tick += 1;
-        }
-    }
-
-    fn give(&mut self, ctl: bool, nibble: u8) {
-        self.dut.set_id(self.ids[2], u64::from(ctl));
-        self.dut.set_id(self.ids[3], u64::from(nibble));
-    }
-
-    fn take(&mut self) {
-        let clk = self.dut.get_id(self.ids[4]) == 1;
-        if clk == self.tx_clk {
-            return;
-        }
-        self.tx_clk = clk;
-        let (ctl, nibble) = (self.dut.get_id(self.ids[5]) == 1, self.dut.get_id(self.ids[6]) as u8);
-        if clk {
-            self.low = (ctl, nibble);
-        } else if self.low.0 {
-            self.sending.push(self.low.1 | nibble << 4);
-        } else if !self.sending.is_empty() {
-            self.sent.push(std::mem::take(&mut self.sending));
-        }
-    }
-
-    fn mdio(&mut self) {
-        if self.dut.get("eth_rst_n_o") == 0 {
-            self.phy.reset();
-        }
-        // The model drives what it says, on the wire that the top pulls up.
-        let wire = self.dut.get("mdio_o") == 1;
-        self.phy.cycle(self.dut.get("eth_mdc_o") == 1, wire);
-        self.dut.set("phy_drives_i", u64::from(self.phy.driven().is_some()));
-        self.dut.set("phy_value_i", u64::from(self.phy.driven() == Some(true)));
-    }
-
-    fn arrive(&mut self, frame: &[u8]) {
-        self.line.extend(wire_frame(&with_fcs(frame)));
-        self.line.extend([Symbol::default(); 12]);
-    }
-
-    #[track_caller]
-    fn until(&mut self, what: &str, ticks: u64, mut done: impl FnMut(&Self) -> bool) {
-        for _ in 0..ticks / 300 {
-            if done(self) {
-                return;
-            }
-            self.run(300);
-        }
-        panic!("{what}: not within {ticks} cycles of the VCO");
-    }
-}
 
 fn frame(dst: [u8; 6], src: [u8; 6], len: usize) -> Vec<u8> {
     let mut f = [&dst[..], &src[..]].concat();
@@ -152,7 +19,7 @@ fn frame(dst: [u8; 6], src: [u8; 6], len: usize) -> Vec<u8> {
 }
 
 fn frames_come_back(board: u32) {
-    let mut b = Board::new(board);
+    let mut b = Board::loopback(board);
     b.until("the PHY answers", 3_000_000, |b| b.dut.get("up_o") == 1);
     assert_eq!(b.dut.get("link_o"), 0);
     // Nothing passes without a link.

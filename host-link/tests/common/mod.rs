@@ -35,7 +35,7 @@ pub struct Passed {
 }
 
 /// One direction of the line: a byte as ten levels.
-struct Wire {
+pub struct Wire {
     div: u64,
     /// Levels still to be driven, and the clock cycles left of the first.
     levels: VecDeque<bool>,
@@ -43,13 +43,26 @@ struct Wire {
 }
 
 impl Wire {
-    fn put(&mut self, byte: u8) {
+    pub fn new(div: u64) -> Self {
+        Self {
+            div,
+            levels: VecDeque::new(),
+            left: 0,
+        }
+    }
+
+    pub fn put(&mut self, byte: u8) {
         self.levels.push_back(false);
         self.levels.extend((0..8).map(|i| byte >> i & 1 != 0));
         self.levels.push_back(true);
     }
 
-    fn level(&mut self) -> bool {
+    /// Whether all that was put is out.
+    pub fn idle(&self) -> bool {
+        self.levels.is_empty()
+    }
+
+    pub fn level(&mut self) -> bool {
         let Some(&level) = self.levels.front() else { return true };
         if self.left == 0 {
             self.left = self.div;
@@ -63,7 +76,7 @@ impl Wire {
 }
 
 /// Receives levels, by its own clock.
-struct Uart {
+pub struct Uart {
     div: u64,
     /// Clock cycles since the start bit's edge.
     at: Option<u64>,
@@ -71,7 +84,11 @@ struct Uart {
 }
 
 impl Uart {
-    fn see(&mut self, level: bool) -> Option<Option<u8>> {
+    pub fn new(div: u64) -> Self {
+        Self { div, at: None, bits: 0 }
+    }
+
+    pub fn see(&mut self, level: bool) -> Option<Option<u8>> {
         let at = match self.at {
             None if !level => 0,
             None => return None,
@@ -130,12 +147,8 @@ impl Board {
             faults: Faults::default(),
             passed: Passed::default(),
             rng: Stream::new(seed, "serial.line", 0),
-            down: Wire {
-                div,
-                levels: VecDeque::new(),
-                left: 0,
-            },
-            up: Uart { div, at: None, bits: 0 },
+            down: Wire::new(div),
+            up: Uart::new(div),
             rx,
             tx,
             div,

@@ -211,7 +211,7 @@ pub(super) fn load(spec: &BuildSpec) -> Result<&'static Api, ModelError> {
 }
 
 /// `$OPENRNIC_CACHE`, or a directory in cargo's target directory.
-fn cache_root() -> PathBuf {
+pub fn cache_root() -> PathBuf {
     if let Some(root) = std::env::var_os("OPENRNIC_CACHE") {
         return PathBuf::from(root);
     }

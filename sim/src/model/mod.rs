@@ -11,7 +11,7 @@ mod nic;
 pub mod rtl;
 
 pub use block::{BlockBuilder, BlockModel, PortId};
-pub use build::{BuildSpec, Effort, Variant};
+pub use build::{BuildSpec, Effort, Variant, cache_root};
 pub use error::ModelError;
 pub use instance::{Instance, InstanceParams, PortInfo};
 pub use nic::{DATA_WIDTHS, NicModel, NicSpec};
