@@ -7,8 +7,8 @@
 // of them) fin_valid_o with the verdict: drop_o names the counter of a refused packet; a good one is a request, a
 // response or neither (CNP: taken, and nothing follows). The payload of a packet that is refused may have been given in
 // part. desc_o holds in the cycle of fin_valid_o and, of a good packet, until the next one that could be good ends: a packet has
-// 44 bytes at least, in front of it 14. Bytes that a cut packet lacks count as zero.
-// Latency: fin_valid_o 5 cycles after the packet's last beat. Extended headers behind an XRCETH are not taken apart: no
+// 44 bytes at least, in front of it 14.
+// Latency: fin_valid_o 5 cycles after the packet's last beat, 4 at 64 bits. Extended headers behind an XRCETH are not taken apart: no
 // QP type with a data path has them.
 module rnic_rx_parse
   import rnic_spec_pkg::*;
@@ -50,25 +50,31 @@ module rnic_rx_parse
   // From UDP up to the longest extended header (AtomicETH).
   localparam int unsigned L4Min = UDP_HDR_BYTES + BTH_BYTES;
   localparam int unsigned L4Max = L4Min + ATOMIC_ETH_BYTES;
-  localparam int unsigned IcrcLat = 3;
+  localparam int unsigned IcrcLat = (DataW == 64) ? 2 : 3;
 
   // ---------------------------------------------------------------- ICRC and header checksum, while the beats wait
-  logic [15:0] pos_q, pos, tot_q, tot, tail;
+  // What the packet claims to have from this beat on; whether all of that is there, and as much as a good packet has at least.
+  localparam int unsigned LaneW = $clog2(Bytes);
+  localparam int unsigned MinLen = IPV4_HDR_BYTES + L4Min + ICRC_BYTES;
+  logic [15:0] left_q, left;
   logic [3:0] idx_q, idx;
-  assign pos  = ip_first_i ? '0 : pos_q;
-  assign idx  = ip_first_i ? '0 : idx_q;
-  assign tail = tot - pos;
+  logic odd_q, odd, left_last, cut, enough;
+  assign idx       = ip_first_i ? '0 : idx_q;
+  assign left_last = left[15:LaneW] == '0 || left == 16'(Bytes);
+  assign cut       = left[15:LaneW+1] != '0 || (LaneW + 1)'(left) > (LaneW + 1)'(ip_cnt_i);
+  assign enough    = 32'(idx) > MinLen / Bytes || (32'(idx) == MinLen / Bytes && 32'(ip_cnt_i) >= MinLen % Bytes);
   always_comb begin
-    tot = tot_q;
-    if (ip_first_i) tot = {ip_data_i[23:16], ip_data_i[31:24]};  // IPv4 total length
+    left = left_q;
+    if (ip_first_i) left = {ip_data_i[23:16], ip_data_i[31:24]};  // IPv4 total length
     // IPv6 payload length (what does not fit 16 bits then is too long anyway)
-    if (ip_first_i && ipv6_i && Ipv6) tot = {ip_data_i[39:32], ip_data_i[47:40]} + 16'(IPV6_HDR_BYTES);
+    if (ip_first_i && ipv6_i && Ipv6) left = {ip_data_i[39:32], ip_data_i[47:40]} + 16'(IPV6_HDR_BYTES);
+    odd = ip_first_i ? left[1:0] != '0 : odd_q;
   end
   always_ff @(posedge clk_i) begin
     if (ip_valid_i) begin
-      pos_q <= (pos >= 16'hff00) ? pos : pos + 16'(Bytes);
-      idx_q <= (idx == 4'd15) ? idx : idx + 4'd1;
-      tot_q <= tot;
+      left_q <= left_last ? '0 : {left[15:LaneW] - (16 - LaneW)'(1), left[LaneW-1:0]};
+      idx_q  <= (idx == 4'd15) ? idx : idx + 4'd1;
+      odd_q  <= odd;
     end
   end
 
@@ -80,9 +86,9 @@ module rnic_rx_parse
   assign crc_last  = ip_last_i;
   assign crc_cnt   = ip_cnt_i;
 `else
-  assign crc_valid = ip_valid_i && pos < tot && tot[1:0] == 2'b00;
-  assign crc_last  = tail <= 16'(Bytes);
-  assign crc_cnt   = crc_last ? CntW'(tail) : CntW'(Bytes);
+  assign crc_valid = ip_valid_i && left != '0 && !odd;
+  assign crc_last  = left_last;
+  assign crc_cnt   = CntW'(left);   // (looked at in the last beat alone)
 `endif
   /* verilator lint_off PINCONNECTEMPTY */
   rnic_icrc #(.DataW(DataW), .Check(1'b1)) u_icrc (
@@ -91,20 +97,30 @@ module rnic_rx_parse
   );
   /* verilator lint_on PINCONNECTEMPTY */
 
-  // Sum of the header's words: of the beat, of the packet; one more cycle to stand beside the waiting beat.
-  logic [19:0] words, beat_sum_q, sum_q, sum_dly_q;
+  // Sum of the header's words: of the beat, of the packet; where the ICRC takes 3 cycles, one more to stand beside the waiting beat.
+  localparam int unsigned SumBeats = (IPV4_HDR_BYTES + Bytes - 1) / Bytes;
+  localparam int unsigned SumTail = (IPV4_HDR_BYTES - (SumBeats - 1) * Bytes) / 2;   // words of its last beat
+  logic [19:0] words, words_more, beat_sum_q, sum_q, sum_dly;
   logic sum_valid_q, sum_first_q;
   always_comb begin
-    words = '0;
-    for (int unsigned w = 0; w < Bytes / 2 && w < IPV4_HDR_BYTES / 2; w++)
-      if (32'(idx) * Bytes + 2 * w < IPV4_HDR_BYTES) words = words + 20'({ip_data_i[16*w+:8], ip_data_i[16*w+8+:8]});
+    words      = '0;
+    words_more = '0;
+    for (int unsigned w = 0; w < SumTail; w++) words = words + 20'({ip_data_i[16*w+:8], ip_data_i[16*w+8+:8]});
+    for (int unsigned w = SumTail; SumBeats > 1 && w < Bytes / 2; w++)
+      words_more = words_more + 20'({ip_data_i[16*w+:8], ip_data_i[16*w+8+:8]});
   end
   always_ff @(posedge clk_i) begin
-    beat_sum_q  <= words;
-    sum_valid_q <= ip_valid_i;
+    beat_sum_q  <= words + ((32'(idx) + 1 < SumBeats) ? words_more : '0);
+    sum_valid_q <= ip_valid_i && 32'(idx) < SumBeats;
     sum_first_q <= ip_first_i;
     if (sum_valid_q) sum_q <= (sum_first_q ? '0 : sum_q) + beat_sum_q;
-    sum_dly_q <= sum_q;
+  end
+  if (IcrcLat == 2) begin : g_sum
+    assign sum_dly = sum_q;
+  end else begin : g_sum_later
+    logic [19:0] sum_dly_q;
+    always_ff @(posedge clk_i) sum_dly_q <= sum_q;
+    assign sum_dly = sum_dly_q;
   end
 
   // ---------------------------------------------------------------- the waiting beats
@@ -112,27 +128,29 @@ module rnic_rx_parse
     logic             first;
     logic             last;
     logic [DataW-1:0] data;
-    logic [CntW-1:0]  cnt;
     logic             dmac_ok;
     logic             ipv4;
     logic             ipv6;
     logic             err;
+    logic             cut;       // (of the last beat)
+    logic             enough;
     logic [15:0]      frame_len;
   } beat_t;
   beat_t dly_q[IcrcLat];
   logic [IcrcLat-1:0] dly_valid_q;
   always_ff @(posedge clk_i) begin
-    dly_q[0] <= '{first: ip_first_i, last: ip_last_i, data: ip_data_i, cnt: ip_cnt_i, dmac_ok: dmac_ok_i, ipv4: ipv4_i,
-                  ipv6: ipv6_i && Ipv6, err: err_i, frame_len: frame_len_i};
+    dly_q[0] <= '{first: ip_first_i, last: ip_last_i, data: ip_data_i, dmac_ok: dmac_ok_i, ipv4: ipv4_i,
+                  ipv6: ipv6_i && Ipv6, err: err_i, cut: cut, enough: enough, frame_len: frame_len_i};
     for (int unsigned k = 1; k < IcrcLat; k++) dly_q[k] <= dly_q[k-1];
     dly_valid_q <= rst_i ? '0 : {dly_valid_q[IcrcLat-2:0], ip_valid_i};
   end
 
   // ---------------------------------------------------------------- header collection
   beat_t d;
-  logic d_valid, ok_q, ok_d, end_q, dmac_ok_q, ipv4_q, v6_q, err_q, sum_ok_q;
+  logic d_valid, ok_q, ok_d, end_q, dmac_ok_q, ipv4_q, v6_q, err_q, cut_q, enough_q, sum_ok_q;
   logic [3:0] d_idx_q, d_idx;
-  logic [15:0] n_q, n_d, frame_len_q;
+  logic [15:0] frame_len_q;
+  // Where a cut packet ends, what stood there before stays, but for the words that are looked at before the lengths.
   // By words of four bytes, of which the first is in bits 7:0: the headers behind the IP header have a place of their own.
   logic [IpMax/4-1:0][31:0] ip_q;
   logic [L4Max/4-1:0][31:0] l4_q;
@@ -141,28 +159,28 @@ module rnic_rx_parse
   assign d_idx   = d.first ? '0 : d_idx_q;
   // The result belongs to the beat that leaves the line in this cycle.
   assign ok_d    = (icrc_valid && icrc_ok) || (!d.first && ok_q);
-  assign n_d     = (!d.first && n_q >= 16'hff00) ? n_q : (d.first ? '0 : n_q) + 16'(d.cnt);
   always_ff @(posedge clk_i) begin
     end_q <= d_valid && d.last && !rst_i;
     if (d_valid) begin
       for (int unsigned w = 0; w < IpMax / 4; w++) begin
         if (d_idx == 4'(4 * w / Bytes)) ip_q[w] <= d.data[8*(4*w%Bytes)+:32];
-        else if (d.first) ip_q[w] <= '0;
+        else if (w == 2 && d.first) ip_q[w] <= '0;
       end
       for (int unsigned w = 0; w < L4Max / 4; w++) begin
         if (d_idx == (d.ipv6 ? 4'((IPV6_HDR_BYTES + 4 * w) / Bytes) : 4'((IPV4_HDR_BYTES + 4 * w) / Bytes)))
           l4_q[w] <= d.ipv6 ? d.data[8*((IPV6_HDR_BYTES+4*w)%Bytes)+:32] : d.data[8*((IPV4_HDR_BYTES+4*w)%Bytes)+:32];
-        else if (d.first) l4_q[w] <= '0;
+        else if (w == 0 && d.first) l4_q[w] <= '0;
       end
       d_idx_q     <= (d_idx == 4'd15) ? d_idx : d_idx + 4'd1;
-      n_q         <= n_d;
+      cut_q       <= d.cut;
+      enough_q    <= d.enough;
       ok_q        <= ok_d;
       dmac_ok_q   <= d.dmac_ok;
       ipv4_q      <= d.ipv4;
       v6_q        <= d.ipv6;
       err_q       <= d.err;
       frame_len_q <= d.frame_len;
-      sum_ok_q    <= 17'(sum_dly_q[15:0]) + 17'(sum_dly_q[19:16]) == 17'hffff;
+      sum_ok_q    <= 17'(sum_dly[15:0]) + 17'(sum_dly[19:16]) == 17'hffff;
     end
   end
 
@@ -200,7 +218,7 @@ module rnic_rx_parse
   assign pay_len  = body_len - 18'(bth.pad_cnt);
   assign pay_ok   = body_len >= 0 && pay_len >= 0 && pay_len <= 4096;
   always_comb begin
-    len_bad = !pay_ok || total > 17'(n_q) || total[1:0] != 2'b00 ||
+    len_bad = !pay_ok || cut_q || total[1:0] != 2'b00 ||
               udp.length != (v6_q ? ip6.payload_length : ip.total_length - 16'(IPV4_HDR_BYTES)) ||
               (info.pay_none && body_len != 0) || ((info.pay_min1 || info.pay_full) && pay_len == 0);
   end
@@ -284,7 +302,7 @@ module rnic_rx_parse
     pay_request_o <= info.is_request;
     frame_len_o   <= frame_len_q;
     // A packet that is too short to be good leaves what stands here: the one before it may still be on its way from here.
-    if (end_q && n_q >= 16'(IPV4_HDR_BYTES + L4Min + ICRC_BYTES)) desc_o <= desc;
+    if (end_q && enough_q) desc_o <= desc;
   end
   always_comb begin
     drop_cnt_o = FailCnt[NumFail-1];

@@ -44,7 +44,7 @@ module rnic_tx_mac
 );
   localparam int unsigned NumFrame = 8;   // frames between the builder and the MAC
   localparam int unsigned NumBeat = 16;
-  localparam int unsigned IcrcLat = 3 + $clog2(Bytes / 4);
+  localparam int unsigned IcrcLat = (DataW == 64) ? 2 : 3 + $clog2(Bytes / 4);
   // A frame that is not all here may start when its ICRC is sure to be in time: it is ready IcrcLat + 1 cycles after the
   // last beat came in, and by then at least as many beats had to leave before that one.
   localparam int unsigned StartLevel = IcrcLat + 3;
