@@ -14,7 +14,7 @@ MDBOOK := .tools/mdbook.stamp
 help: ## list the targets
 	@echo "OpenRNIC: make <target>"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-21s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Variables: SEED=n (demo), WAVES=1 (demo, test: FST traces), ARGS=... (test: for nextest; bench: parts, full, --book; synth: block names)"
+	@echo "Variables: SEED=n (demo), WAVES=1 (demo, test: FST traces), ARGS=... (test: for nextest; bench: parts, full, --book; synth: names of cores and blocks, --place)"
 
 $(TOOLS): scripts/setup.sh scripts/requirements.txt
 	@mkdir -p .tools
