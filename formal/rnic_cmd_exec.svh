@@ -23,8 +23,8 @@
   logic [NUM_PD-1:0] f_pd_q;
   logic [NUM_XRCD-1:0] f_xrcd_q;
   logic f_effect, f_ends;
-  assign f_effect = mr_set_o || mr_clr_o || (cq_op_valid_o && cq_op_done_i && (hdr.opcode != CMD_OPCODE_RESIZE_CQ || cq_status_i == CMD_STATUS_OK)) || cq_clr_o || srq_set || (srq_limit_valid_o && srq_limit_ready_i)
-      || srq_clr_o || eq_set_o || eq_clr_o || (mr_op_end && rereg) || set_port_o || set_gid_o || set_pkey_o || pd_make || pd_free_put || xrcd_make || xrcd_put;
+  assign f_effect = mr_op_end || (cq_op_valid_o && cq_op_done_i && (hdr.opcode != CMD_OPCODE_RESIZE_CQ || cq_status_i == CMD_STATUS_OK)) || cq_clr_o || srq_set || (srq_limit_valid_o && srq_limit_ready_i)
+      || srq_clr_o || eq_set_o || eq_clr_o || set_port_o || set_gid_o || set_pkey_o || pd_make || pd_free_put || xrcd_make || xrcd_put;
   assign f_ends   = hdr.opcode == CMD_OPCODE_DESTROY_MR || hdr.opcode == CMD_OPCODE_DESTROY_CQ || hdr.opcode == CMD_OPCODE_DESTROY_SRQ
       || hdr.opcode == CMD_OPCODE_REREG_MR;
 
@@ -50,7 +50,7 @@
   logic f_leaves;
   always_comb
     case (state_q)
-      ST_CHECK: f_leaves = ask_ok_i;
+      ST_CHECK: f_leaves = ask_ok_i && (!mr_looks || mr_looked_q);
       ST_MR_OP: f_leaves = mr_op_done_i;
       ST_CQ_OP: f_leaves = cq_op_done_i;
       ST_SRQ_SET: f_leaves = (srq_set_valid_o && srq_set_ready_i) || (srq_limit_valid_o && srq_limit_ready_i);
@@ -81,7 +81,7 @@
     if (rst_i) m_not_fatal : assume (!fatal_i);
     // The engines.
     if (32'(f_t_q) == FE - 1) begin
-      if (state_q == ST_CHECK) m_ask : assume (ask_ok_i);
+      if (state_q == ST_CHECK) m_ask : assume (ask_ok_i && (!mr_looks || mr_looked_q));
       if (state_q == ST_MR_OP) m_mr_op : assume (mr_op_done_i);
       if (state_q == ST_CQ_OP) m_cq_op : assume (cq_op_done_i);
       if (state_q == ST_SRQ_SET) m_srq_set : assume (srq_set_ready_i && srq_limit_ready_i);
@@ -111,7 +111,7 @@
       else if (state_q != ST_CPL || f_state_q != ST_CPL) i_t0 : assert (f_t_q == '0);
       if (state_q inside {ST_CHECK, ST_ACT, ST_MR_OP, ST_CQ_OP, ST_SRQ_SET, ST_QP_SEND, ST_QP_WAIT, ST_QUERY})
         i_nothing_yet : assert (f_effects_q == '0 && pd_valid_q == f_pd_q && xrcd_valid_q == f_xrcd_q);
-      if (state_q == ST_MR_OP) i_mr_op : assert (f_ends);
+      if (state_q == ST_MR_OP) i_mr_op : assert (f_ends || hdr.opcode == CMD_OPCODE_CREATE_MR);
       if (state_q == ST_CQ_OP) i_cq_op : assert (hdr.opcode inside {CMD_OPCODE_CREATE_CQ, CMD_OPCODE_MODIFY_CQ, CMD_OPCODE_RESIZE_CQ});
       if (state_q == ST_SRQ_SET) i_srq_set : assert (hdr.opcode inside {CMD_OPCODE_CREATE_SRQ, CMD_OPCODE_MODIFY_SRQ});
       if (state_q inside {ST_QP_SEND, ST_QP_WAIT}) i_qp : assert (!f_ends);

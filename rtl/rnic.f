@@ -52,6 +52,7 @@ rtl/qp/rnic_qp_ram_we.sv
 rtl/qp/rnic_qp_record.sv
 rtl/qp/rnic_qp_table.sv
 rtl/mem/rnic_mr_pages.sv
+rtl/mem/rnic_mr_op.sv
 rtl/mem/rnic_mr.sv
 rtl/cq/rnic_cq_timer.sv
 rtl/cq/rnic_cq.sv

@@ -62,9 +62,9 @@ module rnic_cmd_exec
     input  logic mr_bound_i,
     input  logic gid_ok_i,
     // what is done to the tables, with the parameters of cmd_o
-    output logic mr_set_o,
-    output logic mr_clr_o,
-    output logic mr_op_valid_o,              // change the region, or unbind the window, that the handle names
+    output logic mr_op_valid_o,              // contract: rnic_mr_op
+    output mr_op_e mr_op_o,
+    output logic mr_lock_o,
     input  logic mr_op_done_i,
     output logic [MrW-1:0] mr_idx_o,
     output logic mr_ref_o,                   // a region or SRQ begins (mr_ref_inc_o) or ceases to use a PD
@@ -102,7 +102,7 @@ module rnic_cmd_exec
     ST_IDLE,      // no command
     ST_CHECK,     // tables are looked up
     ST_ACT,       // judged: done now, or begun
-    ST_MR_OP,     // the key table changes a region or unbinds a window
+    ST_MR_OP,     // the key table makes, changes or drops an entry
     ST_CQ_OP,     // the CQ block makes, modifies or resizes a queue when it is idle
     ST_SRQ_SET,   // likewise the SRQ block a new queue or limit
     ST_QP_SEND,   // command is offered to the QP engine
@@ -130,7 +130,7 @@ module rnic_cmd_exec
   assign cmd_ready_o = state_q == ST_IDLE;
 
   // ---------------------------------------------------------------- free numbers, and what refers to an event queue
-  logic pd_free, cq_free, mr_free, srq_free, xrcd_free, pd_make, pd_free_put, cq_put, mr_put, srq_put, xrcd_make, xrcd_put, srq_set, cq_set;
+  logic pd_free, cq_free, mr_free, srq_free, xrcd_free, pd_make, mr_make, pd_free_put, cq_put, mr_put, srq_put, xrcd_make, xrcd_put, srq_set, cq_set;
   logic [PdW-1:0] pd_new, pd_idx;
   logic [CqW-1:0] cq_new, cq_idx;
   logic [MrW-1:0] mr_new, mr_idx;
@@ -158,7 +158,7 @@ module rnic_cmd_exec
       .clk_i, .rst_i, .valid_o(cq_free), .idx_o(cq_new), .take_i(cq_set), .put_i(cq_put), .put_idx_i(cq_idx)
   );
   rnic_free_list #(.N(NumMr), .First(1)) u_mr_free (
-      .clk_i, .rst_i, .valid_o(mr_free), .idx_o(mr_new), .take_i(mr_set_o), .put_i(mr_put), .put_idx_i(mr_idx)
+      .clk_i, .rst_i, .valid_o(mr_free), .idx_o(mr_new), .take_i(mr_make), .put_i(mr_put), .put_idx_i(mr_idx)
   );
   logic [EqW-1:0] cq_eq;                     // event queue of the CQ named by the handle
   logic [CqW:0] eq_ref_q[NUM_EQ];
@@ -182,13 +182,16 @@ module rnic_cmd_exec
   assign act            = state_q == ST_ACT && status == CMD_STATUS_OK;
   assign pd_make        = act && hdr.opcode == CMD_OPCODE_CREATE_PD;
   assign pd_free_put    = act && hdr.opcode == CMD_OPCODE_DESTROY_PD;
-  assign mr_set_o       = act && hdr.opcode == CMD_OPCODE_CREATE_MR;
-  // A window is unbound before its key goes.
-  logic rereg, mr_op_end;
+  // An entry is looked at first, and nobody changes it until it was judged and what is to be done to it is done.
+  logic rereg, mr_looks, mr_op_end, mr_looked_q, mr_drop;
   assign rereg          = hdr.opcode == CMD_OPCODE_REREG_MR;
-  assign mr_op_valid_o  = state_q == ST_MR_OP;
-  assign mr_op_end      = mr_op_valid_o && mr_op_done_i;
-  assign mr_clr_o       = (act && hdr.opcode == CMD_OPCODE_DESTROY_MR && mr_kind_i != MR_KIND_WINDOW) || (mr_op_end && !rereg);
+  assign mr_looks       = rereg || hdr.opcode == CMD_OPCODE_DESTROY_MR;
+  assign mr_op_valid_o  = (state_q == ST_CHECK && mr_looks && !mr_looked_q) || state_q == ST_MR_OP;
+  assign mr_op_o        = (state_q == ST_CHECK) ? MR_OP_LOOK : rereg ? MR_OP_REREG : (hdr.opcode == CMD_OPCODE_CREATE_MR) ? MR_OP_MAKE : MR_OP_DROP;
+  assign mr_lock_o      = state_q inside {ST_CHECK, ST_ACT, ST_MR_OP};
+  assign mr_op_end      = state_q == ST_MR_OP && mr_op_done_i;
+  assign mr_make        = mr_op_end && hdr.opcode == CMD_OPCODE_CREATE_MR;
+  assign mr_drop        = mr_op_end && hdr.opcode == CMD_OPCODE_DESTROY_MR;
   assign mr_idx_o       = (hdr.opcode == CMD_OPCODE_CREATE_MR) ? mr_new : mr_idx;
   assign xrcd_make      = act && hdr.opcode == CMD_OPCODE_CREATE_XRCD;
   assign xrcd_put       = act && hdr.opcode == CMD_OPCODE_DESTROY_XRCD;
@@ -201,12 +204,12 @@ module rnic_cmd_exec
   assign mr_pd_old      = act && rereg && mr.change[MR_CHANGE_PD];
   assign mr_pd_new      = mr_op_end && rereg && mr.change[MR_CHANGE_PD];
 `ifdef RNIC_CUT_SRQ_PD_REF
-  assign mr_ref_o       = mr_set_o || mr_clr_o || mr_pd_old || mr_pd_new;
+  assign mr_ref_o       = mr_make || mr_drop || mr_pd_old || mr_pd_new;
 `else
-  assign mr_ref_o       = mr_set_o || mr_clr_o || srq_set || srq_clr_o || mr_pd_old || mr_pd_new;
+  assign mr_ref_o       = mr_make || mr_drop || srq_set || srq_clr_o || mr_pd_old || mr_pd_new;
 `endif
-  assign mr_ref_inc_o   = mr_set_o || srq_set || mr_pd_new;
-  assign mr_ref_pd_o    = (mr_set_o || mr_pd_new) ? mr.pd : srq_set ? srq.pd : srq_clr_o ? srq_pd_i : mr_pd_i;
+  assign mr_ref_inc_o   = mr_make || srq_set || mr_pd_new;
+  assign mr_ref_pd_o    = (mr_make || mr_pd_new) ? mr.pd : srq_set ? srq.pd : srq_clr_o ? srq_pd_i : mr_pd_i;
   assign cq_op_valid_o  = state_q == ST_CQ_OP;
   assign cq_op_o        = (hdr.opcode == CMD_OPCODE_CREATE_CQ) ? CQ_OP_CREATE : (hdr.opcode == CMD_OPCODE_MODIFY_CQ) ? CQ_OP_MODIFY : CQ_OP_RESIZE;
   assign cq_set         = cq_op_valid_o && cq_op_done_i && hdr.opcode == CMD_OPCODE_CREATE_CQ;
@@ -260,12 +263,14 @@ module rnic_cmd_exec
           cmd_q   <= cmd_i;
           rsvd_q  <= cmd_rsvd_i;
           state_q <= ST_CHECK;
+          mr_looked_q <= 1'b0;
         end
       end
       ST_CHECK: begin
         cycles_q <= '0;
+        if (mr_op_done_i) mr_looked_q <= 1'b1;
         // Reference counts must not be looked up while one is being updated.
-        if (ask_ok_i) state_q <= ST_ACT;
+        if (ask_ok_i && (!mr_looks || mr_looked_q)) state_q <= ST_ACT;
       end
       ST_ACT: begin
         res_q        <= '0;
@@ -278,7 +283,10 @@ module rnic_cmd_exec
           res_q.handle <= hdr.handle;
           unique case (hdr.opcode)
             CMD_OPCODE_CREATE_PD: res_q.handle <= 32'(pd_new);
-            CMD_OPCODE_CREATE_MR: res_q.handle <= {24'(mr_new), mr.key};
+            CMD_OPCODE_CREATE_MR: begin
+              res_q.handle <= {24'(mr_new), mr.key};
+              state_q      <= ST_MR_OP;
+            end
             CMD_OPCODE_CREATE_CQ: begin
               res_q.handle <= 32'(cq_new);
               state_q      <= ST_CQ_OP;
@@ -298,7 +306,7 @@ module rnic_cmd_exec
               res_q.handle <= {hdr.handle[31:8], mr.key};
               state_q      <= ST_MR_OP;
             end
-            CMD_OPCODE_DESTROY_MR: state_q <= (mr_kind_i == MR_KIND_WINDOW) ? ST_MR_OP : ST_DRAIN;
+            CMD_OPCODE_DESTROY_MR: state_q <= ST_MR_OP;
             CMD_OPCODE_DESTROY_CQ, CMD_OPCODE_DESTROY_SRQ: state_q <= ST_DRAIN;
             CMD_OPCODE_DESTROY_EQ: state_q <= ST_EQ_SETTLE;
             CMD_OPCODE_QUERY_DEVICE, CMD_OPCODE_QUERY_COUNTERS: state_q <= ST_QUERY;
@@ -308,7 +316,7 @@ module rnic_cmd_exec
           endcase
         end
       end
-      ST_MR_OP: if (mr_op_done_i) state_q <= ST_DRAIN;
+      ST_MR_OP: if (mr_op_done_i) state_q <= (hdr.opcode == CMD_OPCODE_CREATE_MR) ? ST_CPL : ST_DRAIN;
       ST_CQ_OP: begin
         if (cq_op_done_i) begin
           state_q <= ST_CPL;

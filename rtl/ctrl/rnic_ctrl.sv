@@ -85,15 +85,17 @@ module rnic_ctrl
       .cmd_valid_o(cmd_valid), .cmd_ready_i(cmd_ready), .cmd_o(fetched), .cmd_rsvd_o(fetched_rsvd), .done_i(cpl_done)
   );
 
-  logic ask_ok, pd_used, cq_used, srq_used, xrcd_used, mr_there, gid_ok, mr_set, mr_clr, mr_ref, mr_ref_inc, cq_op_valid, cq_op_done, cq_clr, cq_idle;
+  logic ask_ok, pd_used, cq_used, srq_used, xrcd_used, gid_ok, mr_lock, mr_ref, mr_ref_inc, cq_op_valid, cq_op_done, cq_clr, cq_idle;
   logic eq_set, eq_clr, eq_idle, set_port, set_gid, set_pkey, query_start, query_done;
   cq_op_e cq_op;
   cmd_status_e cq_status;
   logic [23:0] cq_prod;
-  logic [7:0] mr_key;
-  logic [15:0] mr_pd, mr_ref_pd;
-  mr_kind_e mr_kind;
+  logic [15:0] mr_ref_pd;
+  // verilator lint_off UNUSEDSIGNAL
+  mr_id_t mr_look;                           // (of the entry that a command names the executor need not know all)
+  // verilator lint_on UNUSEDSIGNAL
   logic mr_bound, mr_cmd_valid, mr_cmd_done;
+  mr_op_e mr_cmd_op;
   mr_op_t mr_cmd;
   logic [MrW-1:0] mr_idx;
   logic [CqW-1:0] cq_idx;
@@ -106,10 +108,11 @@ module rnic_ctrl
       .cpl_valid_o(cpl_valid), .cpl_ready_i(cpl_ready), .cpl_o(cpl),
       .qp_cmd_valid_o, .qp_cmd_ready_i, .qp_cpl_valid_i, .qp_cpl_ready_o, .qp_cpl_i, .drain_req_o, .drain_ack_i,
       .pd_valid_o, .cq_valid_i(cq_valid_o), .eq_valid_i(eq_valid), .ask_ok_i(ask_ok), .pd_used_i(pd_used), .cq_used_i(cq_used),
-      .mr_valid_i(mr_there), .mr_key_i(mr_key), .mr_pd_i(mr_pd), .mr_kind_i(mr_kind), .mr_bound_i(mr_bound), .mr_op_valid_o(mr_cmd_valid), .mr_op_done_i(mr_cmd_done), .gid_ok_i(gid_ok),
+      .mr_valid_i(mr_look.valid), .mr_key_i(mr_look.key), .mr_pd_i(mr_look.pd), .mr_kind_i(mr_look.kind), .mr_bound_i(mr_bound),
+      .mr_op_valid_o(mr_cmd_valid), .mr_op_o(mr_cmd_op), .mr_lock_o(mr_lock), .mr_op_done_i(mr_cmd_done), .gid_ok_i(gid_ok),
       .srq_valid_i, .xrcd_valid_o, .srq_used_i(srq_used), .xrcd_used_i(xrcd_used), .srq_pd_i, .srq_limit_i(srq_cur_limit_i), .srq_left_i,
       .srq_set_valid_o, .srq_set_ready_i, .srq_limit_valid_o, .srq_limit_ready_i, .srq_clr_o, .srq_idx_o(srq_idx),
-      .mr_set_o(mr_set), .mr_clr_o(mr_clr), .mr_idx_o(mr_idx), .mr_ref_o(mr_ref), .mr_ref_inc_o(mr_ref_inc), .mr_ref_pd_o(mr_ref_pd),
+      .mr_idx_o(mr_idx), .mr_ref_o(mr_ref), .mr_ref_inc_o(mr_ref_inc), .mr_ref_pd_o(mr_ref_pd),
       .cq_op_valid_o(cq_op_valid), .cq_op_done_i(cq_op_done), .cq_op_o(cq_op), .cq_status_i(cq_status), .cq_prod_i(cq_prod), .cq_clr_o(cq_clr), .cq_idx_o(cq_idx), .cq_idle_i(cq_idle),
       .eq_set_o(eq_set), .eq_clr_o(eq_clr), .eq_idle_i(eq_idle),
       .set_port_o(set_port), .set_gid_o(set_gid), .set_pkey_o(set_pkey), .query_start_o(query_start), .query_done_i(query_done)
@@ -139,8 +142,7 @@ module rnic_ctrl
   assign p_out  = cmd;
   always_comb begin
     mr_cmd             = '0;
-    mr_cmd.op          = (hdr.opcode == CMD_OPCODE_REREG_MR) ? MR_OP_REREG : MR_OP_UNBIND;
-    mr_cmd.key         = hdr.handle;
+    mr_cmd.op          = mr_cmd_op;
     mr_cmd.lkey        = 32'(p_mr.key);
     mr_cmd.pd          = p_mr.pd;
     mr_cmd.change      = p_mr.change;
@@ -201,17 +203,13 @@ module rnic_ctrl
   );
 
   rnic_mr #(.DataW(DataW), .NumMr(NumMr), .NumPort(NumMrPort)) u_mr (
-      .clk_i, .rst_i, .ready_o(mr_ready), .set_i(mr_set), .clr_i(mr_clr), .idx_i(mr_idx), .kind_i(mr_kind_e'(p_mr.kind[1:0])),
-      .key_i(p_mr.key), .pd_i(p_mr.pd),
-      .access_i(5'(p_mr.access)), .va_i(p_mr.va), .length_i(49'(p_mr.length)), .host_addr_i(p_mr.host_addr),
-      .log_page_i(5'(p_mr.log_page)), .page_offset_i(30'(p_mr.page_offset)),
-      .rd_req_valid_o(mr_rd_req_valid_o), .rd_req_ready_i(mr_rd_req_ready_i), .rd_req_o(mr_rd_req_o),
-      .rd_rsp_valid_i(mr_rd_rsp_valid_i), .rd_rsp_ready_o(mr_rd_rsp_ready_o), .rd_rsp_data_i, .rd_rsp_ctl_i,
-      .look_valid_o(mr_there), .look_key_o(mr_key), .look_pd_o(mr_pd), .look_kind_o(mr_kind),
-      .look_bound_o(mr_bound),
+      .clk_i, .rst_i, .ready_o(mr_ready),
       .op_valid_i(mr_op_valid_i), .op_i(mr_op_i), .op_done_o(mr_op_done_o), .inv_valid_i(mr_inv_valid_i), .inv_i(mr_inv_i), .inv_done_o(mr_inv_done_o),
-      .cmd_valid_i(mr_cmd_valid), .cmd_i(mr_cmd), .cmd_done_o(mr_cmd_done), .op_err_o(mr_op_err_o),
-      .req_valid_i(mr_req_valid_i), .req_ready_o(mr_req_ready_o), .req_i(mr_req_i), .rsp_valid_o(mr_rsp_valid_o), .rsp_o(mr_rsp_o)
+      .cmd_valid_i(mr_cmd_valid), .cmd_i(mr_cmd), .cmd_idx_i(mr_idx), .cmd_kind_i(mr_kind_e'(p_mr.kind[1:0])), .cmd_lock_i(mr_lock), .cmd_done_o(mr_cmd_done),
+      .op_err_o(mr_op_err_o), .look_o(mr_look), .look_bound_o(mr_bound),
+      .req_valid_i(mr_req_valid_i), .req_ready_o(mr_req_ready_o), .req_i(mr_req_i), .rsp_valid_o(mr_rsp_valid_o), .rsp_o(mr_rsp_o),
+      .rd_req_valid_o(mr_rd_req_valid_o), .rd_req_ready_i(mr_rd_req_ready_i), .rd_req_o(mr_rd_req_o),
+      .rd_rsp_valid_i(mr_rd_rsp_valid_i), .rd_rsp_ready_o(mr_rd_rsp_ready_o), .rd_rsp_data_i, .rd_rsp_ctl_i
   );
 
   logic cqe_written, cq_overrun, cq_drop_qpn, cq_drop_page, cq_drop_range, eqe_written, eq_overrun;

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory keys: table of regions and the lookup service of all engines.
-// Contract: one lookup a cycle, ports served round robin; a port asks again when it has its answer. The answer comes three cycles
-// after the grant; through a page list later (rnic_mr_pages), while the other ports go on. All of [va, va+len) is judged, in this
+// Contract: one lookup every Beats cycles, ports served round robin. A request is held until it is taken, which is known two cycles after its
+// entry began to be read: the answer comes in the next cycle or, through a page list, later (rnic_mr_pages), while the other ports go on; a
+// lookup that finds the page lists busy is not taken, and read again when they are free. A port asks again when it has its answer.
+// All of [va, va+len) is judged, in this
 // order: key, PD, QP (of a window), access, range (wrap of address plus length included); then the address of its first byte is given, with the
-// number of bytes that follow it in host memory. What is set or cleared in a cycle holds for every lookup granted in it or
-// later. After reset the table is cleared; ready_o tells when.
-// Operations: the request (op_*, inv_*, cmd_*) is held until its done pulses, with err beside it. One at a time, the askers in turn.
-// What an operation changes holds for every lookup granted after it; what was granted before is for the asker to wait for.
-//   INV    key (registered at present), kind (an ordinary region is not invalidated so), PD, the window's QP, windows bound to it
-//   REG    key (its index) of a FAST_REG, not registered at present, PD
-//   BIND   key (its index) of a window that is not bound, PD; the region: key, PD, MW_BIND and LOCAL_WRITE where the window lets others
-//          write, range. The window holds the region's translation; the region counts its windows.
-//   REREG, UNBIND  were judged by the executor
+// number of bytes that follow it in host memory. What an operation (rnic_mr_op) changes holds for every lookup taken after it is done;
+// what was taken before is for the asker to wait for. After reset the table is cleared; ready_o tells when.
+// Table: two words an entry, in one RAM read twice (Beats 2) or side by side (Beats 1): what identifies, with the address where the
+// region begins; where it lies, with its length.
 module rnic_mr
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -24,26 +21,7 @@ module rnic_mr
     input  logic clk_i,
     input  logic rst_i,
     output logic ready_o,
-    // table, written by the command executor
-    input  logic set_i,                      // make entry idx_i
-    input  logic clr_i,                      // invalidate it
-    input  logic [IdxW-1:0] idx_i,
-    input  mr_kind_e kind_i,
-    input  logic [7:0] key_i,
-    input  logic [15:0] pd_i,
-    input  logic [4:0] access_i,
-    input  logic [63:0] va_i,
-    input  logic [48:0] length_i,            // 0: nothing is registered under the key yet
-    input  logic [63:0] host_addr_i,         // of the first byte, or of the page list
-    input  logic [4:0] log_page_i,           // 0: no page list
-    input  logic [29:0] page_offset_i,       // of the first byte in its page
-    // executor's view of entry idx_i, one cycle later
-    output logic look_valid_o,
-    output logic [7:0] look_key_o,
-    output logic [15:0] look_pd_o,
-    output mr_kind_e look_kind_o,
-    output logic look_bound_o,               // windows are bound to it
-    // operations: by the requester, by the responder (INV), by the executor (REREG, UNBIND)
+    // operations: by the requester, by the responder (INV), by the executor (contract: rnic_mr_op)
     input  logic op_valid_i,
     input  mr_op_t op_i,
     output logic op_done_o,
@@ -52,8 +30,13 @@ module rnic_mr
     output logic inv_done_o,
     input  logic cmd_valid_i,
     input  mr_op_t cmd_i,
+    input  logic [IdxW-1:0] cmd_idx_i,
+    input  mr_kind_e cmd_kind_i,
+    input  logic cmd_lock_i,
     output logic cmd_done_o,
     output mr_err_e op_err_o,                // of all three
+    output mr_id_t look_o,
+    output logic look_bound_o,
     // lookups
     input  logic [NumPort-1:0] req_valid_i,
     output logic [NumPort-1:0] req_ready_o,
@@ -69,365 +52,261 @@ module rnic_mr
     input  logic [DataW-1:0] rd_rsp_data_i,
     input  dma_rd_ctl_t rd_rsp_ctl_i
 );
-  localparam int unsigned PortW = (NumPort > 1) ? $clog2(NumPort) : 1;
-  typedef struct packed {
-    logic        valid;
-    logic        live;                       // something is registered under the key
-    mr_kind_e    kind;
-    logic [7:0]  key;
-    logic [15:0] pd;
-  } id_t;
-  typedef struct packed {
-    id_t         id;
-    logic [4:0]  access;
-    qpn_t        qpn;                        // a window's
-    logic [IdxW-1:0] parent;                 // the region that it is bound to
-    logic [63:0] va;
-    logic [48:0] length;
-    logic [63:0] host_addr;
-    logic [4:0]  log_page;
-    logic [29:0] page_offset;
-  } entry_t;
+  // A narrow data path has time to read an entry in two beats.
+  localparam int unsigned Beats = (DataW < 256) ? 2 : 1;
+  localparam int unsigned Ports = NumPort + 1;           // the last one looks up the region of a window
+  localparam int unsigned PortW = $clog2(Ports);
+  localparam int unsigned IdW = IdxW + $bits(mr_id_t);
+  localparam int unsigned AW = (IdW > 64) ? IdW : 64;    // id and region; host address
+  localparam int unsigned BW = 72;                       // va and low page offset; length and the rest of it
 
   logic [IdxW:0] clear_q;
-  logic clearing, we;
-  logic [IdxW-1:0] waddr;
-  entry_t new_entry, entry;
-  // verilator lint_off UNUSEDSIGNAL
-  id_t look;                                 // (the executor need not know whether something is registered)
-  // verilator lint_on UNUSEDSIGNAL
-  logic op_read, op_write;                   // an operation reads or writes an entry
-  logic [IdxW-1:0] op_idx, op_raddr;
-  entry_t op_entry;
+  logic clearing;
   assign clearing = clear_q != (IdxW + 1)'(NumMr);
   assign ready_o  = !clearing;
-  assign we       = clearing || set_i || clr_i || op_write;
-  assign waddr    = clearing ? IdxW'(clear_q) : op_write ? op_idx : idx_i;
-  always_comb begin
-    new_entry = '{
-        id: '{valid: set_i && !clearing, live: length_i != '0, kind: kind_i, key: key_i, pd: pd_i},
-        access: access_i, qpn: '0, parent: '0, va: va_i, length: length_i, host_addr: host_addr_i,
-        log_page: log_page_i, page_offset: page_offset_i
-    };
-    if (op_write) new_entry = op_entry;
-  end
-
-  // ---------------------------------------------------------------- grant
-  logic [NumPort-1:0] grant, ask, busy_q;    // busy: the port waits for an answer
-  logic [PortW-1:0] pick;
-  logic fire, hold;                          // hold: an answer through a page list needs a cycle
-  mr_req_t req;
-  assign ask  = req_valid_i & ~busy_q;
-  assign fire = |ask && !clearing && !op_read && !hold;
-  rnic_arb_rr #(.N(NumPort)) u_arb (
-      .clk_i, .rst_i, .req_i(ask), .advance_i(fire), .lock_i(1'b0), .grant_o(grant), .idx_o(pick)
-  );
-  assign req_ready_o = fire ? grant : '0;
-  assign req         = req_i[pick];
-
-  rnic_ram #(.Width($bits(entry_t)), .Depth(NumMr)) u_table (
-      .clk_i, .we_i(we), .waddr_i(waddr), .wdata_i(new_entry), .re_i(1'b1), .raddr_i(op_read ? op_raddr : IdxW'(req.key >> 8)),
-      .rdata_o(entry)
-  );
-  rnic_ram #(.Width($bits(id_t)), .Depth(NumMr)) u_look (
-      .clk_i, .we_i(we), .waddr_i(waddr), .wdata_i(new_entry.id), .re_i(1'b1), .raddr_i(idx_i), .rdata_o(look)
-  );
-  assign look_valid_o = look.valid;
-  assign look_key_o   = look.key;
-  assign look_pd_o    = look.pd;
-  assign look_kind_o  = look.kind;
 
   // ---------------------------------------------------------------- operations
-  typedef enum logic [2:0] {
-    OP_IDLE,    // chooses
-    OP_READ,    // the entry is being read
-    OP_FIRST,   // it is here; the region that it concerns is being read
-    OP_SECOND,  // that is here, too
-    OP_RANGE,   // the window's place in it
-    OP_WRITE,   // judged: written
-    OP_DONE
-  } op_e;
-  op_e op_q;
-  logic [1:0] op_port_q, op_pick;            // 0 requester, 1 responder, 2 executor
-  logic [2:0] op_ask;
-  mr_op_t op_now, o_q;
-  // verilator lint_off UNUSEDSIGNAL
-  entry_t a_q, b_q;                          // the key's own; the region's (its QP and region mean nothing)
-  // verilator lint_on UNUSEDSIGNAL
-  logic [IdxW:0] binds, binds_a_q, binds_b_q, look_binds; // windows bound
-  logic [63:0] delta_q;
-  logic [48:0] place;
-  logic inside_q, second_in_table, touched, bind_we;
-  logic [IdxW-1:0] second, second_q;
-  mr_err_e op_err, op_err_q;
-  logic op_idle;
-  assign op_idle = op_q == OP_IDLE && !clearing;
-  assign op_ask  = {cmd_valid_i, inv_valid_i, op_valid_i};
-  /* verilator lint_off PINCONNECTEMPTY */
-  rnic_arb_rr #(.N(3)) u_op_arb (
-      .clk_i, .rst_i, .req_i(op_idle ? op_ask : '0), .advance_i(op_idle && |op_ask), .lock_i(1'b0), .grant_o(), .idx_o(op_pick)
+  logic hold, op_rd, op_rd_ready, we_id, we_first, we_second, bind_valid, bind_ready, bind_done;
+  logic [IdxW-1:0] op_ridx, op_widx, new_parent, parent;
+  mr_id_t id, new_id;
+  logic [63:0] new_va, new_host, bind_host;
+  logic [48:0] new_length;
+  logic [29:0] new_offset, bind_offset;
+  logic [4:0] bind_log;
+  rnic_mr_op #(.NumMr(NumMr)) u_op (
+      .clk_i, .rst_i, .ready_i(!clearing), .op_valid_i, .op_i, .op_done_o, .inv_valid_i, .inv_i, .inv_done_o, .cmd_valid_i, .cmd_i, .cmd_idx_i,
+      .cmd_kind_i, .lock_i(cmd_lock_i), .cmd_done_o, .err_o(op_err_o), .look_o, .look_bound_o,
+      .hold_o(hold), .rd_valid_o(op_rd), .rd_ready_i(op_rd_ready), .rd_idx_o(op_ridx), .id_i(id), .parent_i(parent),
+      .we_id_o(we_id), .we_first_o(we_first), .we_second_o(we_second), .widx_o(op_widx), .id_o(new_id), .parent_o(new_parent),
+      .va_o(new_va), .length_o(new_length), .host_addr_o(new_host), .page_offset_o(new_offset),
+      .bind_valid_o(bind_valid), .bind_ready_i(bind_ready), .bind_done_i(bind_done), .bind_err_i(rsp_o.err), .bind_host_i(bind_host),
+      .bind_log_i(bind_log), .bind_offset_i(bind_offset)
   );
-  /* verilator lint_on PINCONNECTEMPTY */
+
+  // ---------------------------------------------------------------- grant
+  typedef struct packed {
+    mr_req_t     r;
+    logic [16:0] more;                       // length above the lookups' 32 bits
+    logic        bind_;                      // of the region of a window, which needs access bit 4
+  } look_t;
+  look_t [Ports-1:0] all;
+  logic [Ports-1:0] grant, ask, busy_q, wait_q, rsp_valid, taken;   // busy: the port waits for an answer; wait: for page lists
+  logic [PortW-1:0] pick;
+  logic fire, pages_free, page_valid, page_take, v1_q;
+  look_t look, req_q;
   always_comb begin
-    op_now = op_i;
-    if (op_pick == 2'd1) begin
-      op_now     = '0;
-      op_now.op  = MR_OP_INV;
-      op_now.key = inv_i.key;
-      op_now.pd  = inv_i.pd;
-      op_now.qpn = inv_i.qpn;
-    end else if (op_pick == 2'd2) begin
-      op_now = cmd_i;
+    for (int unsigned i = 0; i < NumPort; i++) all[i] = '{r: req_i[i], more: '0, bind_: 1'b0};
+    all[NumPort]          = '0;
+    all[NumPort].r.key    = op_i.lkey;
+    all[NumPort].r.va     = op_i.va;
+    all[NumPort].r.len    = op_i.length[31:0];
+    all[NumPort].more     = op_i.length[48:32];
+    all[NumPort].r.pd     = op_i.pd;
+    all[NumPort].r.access = 4'(op_i.access[ACCESS_REMOTE_WRITE] || op_i.access[ACCESS_REMOTE_ATOMIC]) << ACCESS_LOCAL_WRITE;
+    all[NumPort].bind_    = 1'b1;
+  end
+  assign ask  = {bind_valid, req_valid_i} & ~busy_q & ~(pages_free ? '0 : wait_q);
+  // With one beat an answer through a page list needs a cycle that nobody else takes.
+  assign fire = |ask && !clearing && !hold && ((Beats == 2) ? !v1_q : !page_valid);
+  rnic_arb_rr #(.N(Ports)) u_arb (
+      .clk_i, .rst_i, .req_i(ask), .advance_i(fire), .lock_i(1'b0), .grant_o(grant), .idx_o(pick)
+  );
+  assign look = all[pick];
+
+  // ---------------------------------------------------------------- table: nobody reads what is being written
+  logic re_first;
+  logic [IdxW-1:0] widx, ridx;
+  logic [AW-1:0] a_new, a_first;
+  // verilator lint_off UNUSEDSIGNAL
+  // (a bit more than needed)
+  logic [AW-1:0] a_second;
+  logic [BW-1:0] b_new, b_next, b_first, b_second;
+  // verilator lint_on UNUSEDSIGNAL
+  assign widx     = clearing ? IdxW'(clear_q) : op_widx;
+  assign ridx     = op_rd ? op_ridx : IdxW'(look.r.key >> 8);
+  assign a_new    = clearing ? '0 : AW'({new_parent, new_id});
+  assign b_new    = {new_va, new_offset[7:0]};
+  assign b_next   = BW'({new_length, new_offset[29:8]});
+  assign re_first = fire || (op_rd && op_rd_ready);
+  assign {parent, id} = a_first[IdW-1:0];
+  if (Beats == 2) begin : g_two
+    logic [IdxW:0] raddr;
+    assign op_rd_ready = !v1_q;
+    assign raddr       = v1_q ? {IdxW'(req_q.r.key >> 8), 1'b1} : {ridx, 1'b0};
+    rnic_ram #(.Width(AW), .Depth(2 * NumMr), .Bypass(1'b0)) u_a (
+        .clk_i, .we_i(clearing || we_id || we_second), .waddr_i({widx, we_second}), .wdata_i(we_second ? AW'(new_host) : a_new),
+        .re_i(re_first || v1_q), .raddr_i(raddr), .rdata_o(a_first)
+    );
+    rnic_ram #(.Width(BW), .Depth(2 * NumMr), .Bypass(1'b0)) u_b (
+        .clk_i, .we_i(we_first || we_second), .waddr_i({widx, we_second}), .wdata_i(we_second ? b_next : b_new),
+        .re_i(re_first || v1_q), .raddr_i(raddr), .rdata_o(b_first)
+    );
+    assign a_second = a_first;
+    assign b_second = b_first;
+  end else begin : g_one
+    logic [63:0] a_here;
+    logic [BW-1:0] b_here;
+    assign op_rd_ready = 1'b1;
+    rnic_ram #(.Width(AW), .Depth(NumMr), .Bypass(1'b0)) u_a (
+        .clk_i, .we_i(clearing || we_id), .waddr_i(widx), .wdata_i(a_new), .re_i(re_first), .raddr_i(ridx), .rdata_o(a_first)
+    );
+    rnic_ram #(.Width(BW), .Depth(NumMr), .Bypass(1'b0)) u_b (
+        .clk_i, .we_i(we_first), .waddr_i(widx), .wdata_i(b_new), .re_i(re_first), .raddr_i(ridx), .rdata_o(b_first)
+    );
+    rnic_ram #(.Width(64), .Depth(NumMr), .Bypass(1'b0)) u_a_second (
+        .clk_i, .we_i(we_second), .waddr_i(widx), .wdata_i(new_host), .re_i(re_first), .raddr_i(ridx), .rdata_o(a_here)
+    );
+    rnic_ram #(.Width(BW), .Depth(NumMr), .Bypass(1'b0)) u_b_second (
+        .clk_i, .we_i(we_second), .waddr_i(widx), .wdata_i(b_next), .re_i(re_first), .raddr_i(ridx), .rdata_o(b_here)
+    );
+    always_ff @(posedge clk_i) begin
+      a_second <= AW'(a_here);
+      b_second <= b_here;
     end
   end
-  assign op_idx   = IdxW'(o_q.key >> 8);
-  assign second   = (o_q.op == MR_OP_BIND) ? IdxW'(o_q.lkey >> 8) : (entry.id.kind == MR_KIND_WINDOW) ? entry.parent : op_idx;
-  assign op_read  = op_q == OP_READ || op_q == OP_FIRST;
-  assign op_raddr = (op_q == OP_READ) ? op_idx : second;
-  assign second_in_table = o_q.lkey >> 8 < 32'(NumMr);
 
-  // Windows of each region: what the operations read, and the executor's view.
-  logic bind_one;
-  rnic_ram #(.Width(IdxW + 1), .Depth(NumMr)) u_binds (
-      .clk_i, .we_i(clearing || bind_we), .waddr_i(clearing ? IdxW'(clear_q) : second_q), .wdata_i(clearing ? '0 : bind_one ? binds_b_q + (IdxW + 1)'(1) : binds_b_q - (IdxW + 1)'(1)),
-      .re_i(1'b1), .raddr_i(op_raddr), .rdata_o(binds)
-  );
-  rnic_ram #(.Width(IdxW + 1), .Depth(NumMr)) u_look_binds (
-      .clk_i, .we_i(clearing || bind_we), .waddr_i(clearing ? IdxW'(clear_q) : second_q), .wdata_i(clearing ? '0 : bind_one ? binds_b_q + (IdxW + 1)'(1) : binds_b_q - (IdxW + 1)'(1)),
-      .re_i(1'b1), .raddr_i(idx_i), .rdata_o(look_binds)
-  );
-`ifdef RNIC_CUT_MW_COUNT
-  assign look_bound_o = look_binds[IdxW] && !look_binds[IdxW];
-`else
-  assign look_bound_o = look_binds != '0;
-`endif
-
-  logic here, writes;
-  assign here   = o_q.key >> 8 < 32'(NumMr) && a_q.id.valid;
-  assign writes = o_q.access[ACCESS_REMOTE_WRITE] || o_q.access[ACCESS_REMOTE_ATOMIC];
-  always_comb begin
-    op_err = MR_ERR_OK;
-    case (o_q.op)
-      MR_OP_INV: begin
-        if (!here || !a_q.id.live || a_q.id.key != o_q.key[7:0]) op_err = MR_ERR_KEY;
-`ifndef RNIC_CUT_MR_INV_KIND
-        else if (a_q.id.kind == MR_KIND_REGION) op_err = MR_ERR_ACCESS;
-`endif
-`ifndef RNIC_CUT_MR_INV_PD
-        else if (a_q.id.pd != o_q.pd) op_err = MR_ERR_PD;
-`endif
-`ifndef RNIC_CUT_MR_INV_QP
-        else if (a_q.id.kind == MR_KIND_WINDOW && a_q.qpn != o_q.qpn) op_err = MR_ERR_QP;
-`endif
-`ifndef RNIC_CUT_MR_INV_BOUND
-        else if (binds_a_q != '0) op_err = MR_ERR_IN_USE;
-`endif
-      end
-      MR_OP_REG: begin
-        if (!here || a_q.id.kind != MR_KIND_FAST_REG) op_err = MR_ERR_KEY;
-`ifndef RNIC_CUT_MR_REG_LIVE
-        else if (a_q.id.live) op_err = MR_ERR_IN_USE;
-`endif
-`ifndef RNIC_CUT_MR_REG_PD
-        else if (a_q.id.pd != o_q.pd) op_err = MR_ERR_PD;
-`endif
-      end
-      MR_OP_BIND: begin
-        if (!here || a_q.id.kind != MR_KIND_WINDOW) op_err = MR_ERR_KEY;
-`ifndef RNIC_CUT_MW_BIND_LIVE
-        else if (a_q.id.live) op_err = MR_ERR_IN_USE;
-`endif
-        else if (a_q.id.pd != o_q.pd) op_err = MR_ERR_PD;
-        else if (!second_in_table || !b_q.id.valid || !b_q.id.live || b_q.id.key != o_q.lkey[7:0] || b_q.id.kind == MR_KIND_WINDOW) op_err = MR_ERR_KEY;
-`ifndef RNIC_CUT_MW_BIND_PD
-        else if (b_q.id.pd != o_q.pd) op_err = MR_ERR_PD;
-`endif
-`ifndef RNIC_CUT_MW_BIND_ACCESS
-        else if (!b_q.access[ACCESS_MW_BIND] || (writes && !b_q.access[ACCESS_LOCAL_WRITE])) op_err = MR_ERR_ACCESS;
-`endif
-`ifndef RNIC_CUT_MW_BIND_RANGE
-        else if (!inside_q) op_err = MR_ERR_RANGE;
-`endif
-      end
-      default: ;
-    endcase
-  end
-
-  // The entry as it becomes.
-  assign place = 49'(delta_q) + 49'(b_q.page_offset);
-  always_comb begin
-    op_entry = a_q;
-    case (o_q.op)
-      MR_OP_REG, MR_OP_BIND: begin
-        op_entry.id.live     = 1'b1;
-        op_entry.id.key      = o_q.key[7:0];
-        op_entry.access      = o_q.access[4:0];
-        op_entry.qpn         = o_q.qpn;
-        op_entry.parent      = second_q;
-        op_entry.va          = o_q.va;
-        op_entry.length      = o_q.length;
-        op_entry.host_addr   = o_q.host_addr;
-        op_entry.log_page    = o_q.log_page;
-        op_entry.page_offset = o_q.page_offset;
-        if (o_q.op == MR_OP_BIND) begin
-          // A window begins in the page where it begins, so that its list is a part of the region's.
-          op_entry.access[ACCESS_LOCAL_WRITE] = 1'b0;
-          op_entry.access[ACCESS_MW_BIND]     = 1'b0;
-          op_entry.va          = o_q.access[ACCESS_ZERO_BASED] ? '0 : o_q.va;
-          op_entry.log_page    = b_q.log_page;
-          op_entry.page_offset = (b_q.log_page == '0) ? '0 : place[29:0] & ((30'd1 << b_q.log_page) - 30'd1);
-          op_entry.host_addr   = b_q.host_addr + ((b_q.log_page == '0) ? delta_q : {12'd0, place >> b_q.log_page, 3'd0});
-        end
-      end
-      MR_OP_REREG: begin
-        op_entry.id.key = o_q.lkey[7:0];
-        if (o_q.change[MR_CHANGE_PD]) op_entry.id.pd = o_q.pd;
-        if (o_q.change[MR_CHANGE_ACCESS]) op_entry.access = o_q.access[4:0];
-        if (o_q.change[MR_CHANGE_TRANSLATION]) begin
-          op_entry.va          = o_q.va;
-          op_entry.length      = o_q.length;
-          op_entry.host_addr   = o_q.host_addr;
-          op_entry.log_page    = o_q.log_page;
-          op_entry.page_offset = o_q.page_offset;
-        end
-      end
-      default: op_entry.id.live = 1'b0;
-    endcase
-  end
-  // The executor's writes come first; then everything is read again.
-  assign touched  = set_i || clr_i;
-  assign op_write = op_q == OP_WRITE && op_err == MR_ERR_OK && !touched;
-  assign bind_one = o_q.op == MR_OP_BIND;
-  assign bind_we  = op_write && a_q.id.kind == MR_KIND_WINDOW && (bind_one || a_q.id.live);
-  assign op_done_o  = op_q == OP_DONE && op_port_q == 2'd0;
-  assign inv_done_o = op_q == OP_DONE && op_port_q == 2'd1;
-  assign cmd_done_o = op_q == OP_DONE && op_port_q == 2'd2;
-  assign op_err_o   = op_err_q;
-  always_ff @(posedge clk_i) begin
-    unique case (op_q)
-      OP_IDLE:
-      if (op_idle && |op_ask) begin
-        op_port_q <= op_pick;
-        o_q       <= op_now;
-        op_q      <= OP_READ;
-      end
-      OP_READ: op_q <= OP_FIRST;
-      OP_FIRST: begin
-        a_q       <= entry;
-        binds_a_q <= binds;
-        second_q  <= second;
-        op_q      <= touched ? OP_READ : OP_SECOND;
-      end
-      OP_SECOND: begin
-        b_q       <= entry;
-        binds_b_q <= binds;
-        op_q      <= touched ? OP_READ : OP_RANGE;
-      end
-      OP_RANGE: begin
-        delta_q  <= o_q.va - b_q.va;
-        inside_q <= o_q.va >= b_q.va && o_q.length <= b_q.length && o_q.va - b_q.va <= 64'(b_q.length - o_q.length);
-        op_q     <= touched ? OP_READ : OP_WRITE;
-      end
-      OP_WRITE: begin
-        op_err_q <= op_err;
-        op_q     <= touched ? OP_READ : OP_DONE;
-      end
-      default: op_q <= OP_IDLE;
-    endcase
-    if (rst_i) op_q <= OP_IDLE;
-  end
-
-  // ---------------------------------------------------------------- checks: the entry is here, then what was computed from it
-  logic v1_q, v2_q, v3_q, in_table_q;
+  // ---------------------------------------------------------------- first word: who asks for what
+  logic in_table_q, judge2_q, ge2_q, v2_q, v3_q;
+  // verilator lint_off UNUSEDSIGNAL
+  logic bind2_q;                             // (who the cuts are for)
+  // verilator lint_on UNUSEDSIGNAL
   logic [PortW-1:0] port1_q, port2_q, port3_q;
-  mr_req_t req_q;
-  mr_err_e early, early_q, err_q;
-  logic [63:0] off_q, host_q, addr_q, list_q;
-  logic [48:0] room_q;                       // how far into the region an access of this length may begin
-  logic [48:0] pos_q;                        // place counted from the beginning of the first page
-  logic [4:0] log2_q, log3_q;                // page size
-  logic [29:0] page_offset_q;
-  logic judge_q, paged_q;
-  logic fits_q, range_ok;
-
+  mr_err_e early, early_q;
+  logic [63:0] off_q;
+  logic [48:0] len2_q;
+  logic [4:0] log2_q;
+  logic [7:0] offset2_q;
+  logic bad_live, bad_key, bad_pd, bad_qp, bad_access;
+  assign bad_live   = !id.live;
+  assign bad_key    = id.key != req_q.r.key[7:0];
+  assign bad_pd     = id.pd != req_q.r.pd;
+  assign bad_qp     = id.kind == MR_KIND_WINDOW && id.qpn != req_q.r.qpn;
+  assign bad_access = ({req_q.bind_, req_q.r.access} & ~id.access) != '0;
   always_comb begin
     early = MR_ERR_OK;
+    if (!id.valid || !in_table_q) early = MR_ERR_KEY;
+    else if (req_q.bind_ && id.kind == MR_KIND_WINDOW) early = MR_ERR_KEY;
 `ifdef RNIC_CUT_MR_KEY
-    if (!entry.id.valid || !in_table_q) early = MR_ERR_KEY;
+    else if (req_q.bind_ && (bad_live || bad_key)) early = MR_ERR_KEY;
 `elsif RNIC_CUT_MR_LIVE
-    if (!entry.id.valid || !in_table_q || entry.id.key != req_q.key[7:0]) early = MR_ERR_KEY;
+    else if ((req_q.bind_ && bad_live) || bad_key) early = MR_ERR_KEY;
 `else
-    if (!entry.id.valid || !entry.id.live || !in_table_q || entry.id.key != req_q.key[7:0]) early = MR_ERR_KEY;
+    else if (bad_live || bad_key) early = MR_ERR_KEY;
 `endif
-`ifndef RNIC_CUT_MR_PD
-    else if (entry.id.pd != req_q.pd) early = MR_ERR_PD;
+`ifdef RNIC_CUT_MR_PD
+    else if (req_q.bind_ && bad_pd) early = MR_ERR_PD;
+`elsif RNIC_CUT_MW_BIND_PD
+    else if (!req_q.bind_ && bad_pd) early = MR_ERR_PD;
+`else
+    else if (bad_pd) early = MR_ERR_PD;
 `endif
 `ifndef RNIC_CUT_MW_QP
-    else if (entry.id.kind == MR_KIND_WINDOW && entry.qpn != req_q.qpn) early = MR_ERR_QP;
+    else if (bad_qp) early = MR_ERR_QP;
 `endif
-`ifndef RNIC_CUT_MR_ACCESS
-    else if ((req_q.access & ~entry.access[3:0]) != '0) early = MR_ERR_ACCESS;
+`ifdef RNIC_CUT_MR_ACCESS
+    else if (req_q.bind_ && bad_access) early = MR_ERR_ACCESS;
+`elsif RNIC_CUT_MW_BIND_ACCESS
+    else if (!req_q.bind_ && bad_access) early = MR_ERR_ACCESS;
+`else
+    else if (bad_access) early = MR_ERR_ACCESS;
 `endif
   end
-  // A region does not wrap, so neither does what lies in it.
-`ifdef RNIC_CUT_MR_RANGE
-  assign range_ok = fits_q || !fits_q;
-`else
-  assign range_ok = fits_q && off_q <= 64'(room_q);
-`endif
 
-  logic page_valid, page_take, to_pages;
+  // ---------------------------------------------------------------- second word: does it lie inside, and where
+  logic [63:0] host, host_q, addr_q;
+  logic [48:0] pos_q;                        // place counted from the beginning of the first page
+  logic [49:0] end2;                         // of the access, in the region
+  logic [4:0] log3_q;                        // page size
+  logic in_range, range_ok, paged, paged_q, again, to_pages;
+  mr_err_e err_q;
+  assign host   = a_second[63:0];
+  assign end2   = {1'b0, off_q[48:0]} + {1'b0, len2_q};
+  // A region does not wrap, so neither does what lies in it.
+  assign in_range = ge2_q && off_q[63:49] == '0 && end2 <= {1'b0, b_second[22+:49]};
+`ifdef RNIC_CUT_MR_RANGE
+  assign range_ok = in_range || !bind2_q;
+`elsif RNIC_CUT_MW_BIND_RANGE
+  assign range_ok = in_range || bind2_q;
+`else
+  assign range_ok = in_range;
+`endif
+  assign paged  = early_q == MR_ERR_OK && log2_q != '0 && !judge2_q;
+  assign again  = paged && !pages_free;
+  always_comb begin
+    taken = '0;
+    if (v2_q && !again) taken = Ports'(1) << port2_q;
+  end
+  assign {bind_ready, req_ready_o} = taken;
+
+  logic page_free;
+  logic [63:0] page_at;
   logic [PortW-1:0] page_port;
+  logic [29:0] in_page;
   mr_err_e page_err;
   logic [63:0] page_addr;
   pay_len_t page_room;
-  rnic_mr_pages #(.DataW(DataW), .NumPort(NumPort)) u_pages (
-      .clk_i, .rst_i, .flush_i(set_i || clr_i || op_write), .req_valid_i(to_pages), .req_port_i(port3_q), .req_list_i(list_q), .req_log_page_i(log3_q), .req_pos_i(pos_q),
+  rnic_mr_pages #(.DataW(DataW), .PortW(PortW)) u_pages (
+      .clk_i, .rst_i, .flush_i(we_id), .free_o(page_free), .req_valid_i(to_pages), .req_port_i(port3_q), .req_place_i(port3_q == PortW'(NumPort)),
+      .list_i(host_q), .log_page_i(log3_q), .pos_i(pos_q),
       .rsp_valid_o(page_valid), .rsp_ready_i(page_take), .rsp_port_o(page_port), .rsp_err_o(page_err), .rsp_addr_o(page_addr), .rsp_room_o(page_room),
+      .at_o(page_at), .in_page_o(in_page),
       .rd_req_valid_o, .rd_req_ready_i, .rd_req_o, .rd_rsp_valid_i, .rd_rsp_ready_o, .rd_rsp_data_i, .rd_rsp_ctl_i
   );
   // Answers: those of the pipeline come when they come; the other takes the first cycle that is free.
-  assign to_pages  = v3_q && paged_q;
-  assign hold      = page_valid;
-  assign page_take = page_valid && !v3_q;
+  assign to_pages   = v3_q && paged_q;
+  assign pages_free = page_free && !to_pages;
+  assign page_take  = page_valid && !v3_q;
   always_comb begin
-    rsp_valid_o = '0;
-    rsp_o       = '{err: err_q, room: pay_len_t'(4096), addr: addr_q};
+    rsp_valid = '0;
+    rsp_o     = '{err: err_q, room: pay_len_t'(4096), addr: addr_q};
     if (page_take) begin
-      rsp_valid_o = NumPort'(1) << page_port;
-      rsp_o       = '{err: page_err, room: page_room, addr: page_addr};
+      rsp_valid = Ports'(1) << page_port;
+      rsp_o     = '{err: page_err, room: page_room, addr: page_addr};
     end else if (v3_q && !paged_q) begin
-      rsp_valid_o = NumPort'(1) << port3_q;
+      rsp_valid = Ports'(1) << port3_q;
     end
   end
+  assign {bind_done, rsp_valid_o} = rsp_valid;
+  assign bind_host   = page_take ? page_at : addr_q;
+  assign bind_log    = page_take ? log3_q : '0;
+  assign bind_offset = page_take ? in_page : '0;
 
   always_ff @(posedge clk_i) begin
     v1_q       <= !rst_i && fire;
-    port1_q    <= pick;
-    req_q      <= req;
-    in_table_q <= (req.key >> 8) < 32'(NumMr);
+    if (fire) begin
+      port1_q    <= pick;
+      req_q      <= look;
+      in_table_q <= (look.r.key >> 8) < 32'(NumMr);
+    end
 
-    v2_q          <= !rst_i && v1_q;
-    port2_q       <= port1_q;
-    early_q       <= early;
-    off_q         <= req_q.va - entry.va;
-    host_q        <= entry.host_addr;
-    fits_q        <= req_q.va >= entry.va && 49'(req_q.len) <= entry.length;
-    room_q        <= entry.length - 49'(req_q.len);
-    log2_q        <= entry.log_page;
-    page_offset_q <= entry.page_offset;
-    judge_q       <= req_q.judge;
+    v2_q           <= !rst_i && v1_q;
+    port2_q        <= port1_q;
+    early_q        <= early;
+    {ge2_q, off_q} <= {1'b1, req_q.r.va} - {1'b0, b_first[BW-1-:64]};
+    len2_q         <= {req_q.more, req_q.r.len};
+    log2_q         <= id.log_page;
+    offset2_q      <= b_first[7:0];
+    judge2_q       <= req_q.r.judge;
+    bind2_q        <= req_q.bind_;
 
-    v3_q    <= !rst_i && v2_q;
+    v3_q    <= !rst_i && v2_q && !again;
     port3_q <= port2_q;
-    addr_q  <= host_q + off_q;
+    addr_q  <= host + off_q;
     err_q   <= (early_q != MR_ERR_OK) ? early_q : range_ok ? MR_ERR_OK : MR_ERR_RANGE;
-    list_q  <= host_q;
-    pos_q   <= off_q[48:0] + 49'(page_offset_q);
-    log3_q  <= log2_q;
-    paged_q <= early_q == MR_ERR_OK && range_ok && log2_q != '0 && !judge_q;
+    paged_q <= paged && range_ok;
+    // What the page lists work on stands until they are free again.
+    if (v2_q && paged && pages_free) begin
+      host_q <= host;
+      pos_q  <= off_q[48:0] + {19'd0, b_second[21:0], offset2_q};
+      log3_q <= log2_q;
+    end
 
-    busy_q  <= rst_i ? '0 : (busy_q | (fire ? grant : '0)) & ~rsp_valid_o;
+    for (int unsigned i = 0; i < Ports; i++) begin
+      if (fire && grant[i]) {busy_q[i], wait_q[i]} <= 2'b10;
+      if (v2_q && again && port2_q == PortW'(i)) {busy_q[i], wait_q[i]} <= 2'b01;
+      if (rsp_valid[i]) busy_q[i] <= 1'b0;
+    end
+    if (rst_i) {busy_q, wait_q} <= '0;
 
 `ifdef RNIC_CUT_MR_CLEAR
     if (rst_i) clear_q <= (IdxW + 1)'(NumMr) - (IdxW + 1)'(8);
@@ -436,11 +315,8 @@ module rnic_mr
 `endif
     else if (clearing) clear_q <= clear_q + (IdxW + 1)'(1);
     if (!rst_i) begin
-      a_table_after_clear : assert (!(clearing && (set_i || clr_i)));
-      a_set_or_clear : assert (!(set_i && clr_i));
-      if (op_q != OP_IDLE) a_op_held : assert (op_ask[op_port_q]);
-      if (bind_we && !bind_one) a_window_counted : assert (binds_b_q != '0);
-      if (fire) a_no_empty_access : assert (req.len != '0);
+      if (fire) a_no_empty_access : assert (pick == PortW'(NumPort) || look.r.len != '0);
+      if (v2_q) a_request_held : assert ((({bind_valid, req_valid_i} >> port2_q) & Ports'(1)) != '0);
     end
   end
 endmodule

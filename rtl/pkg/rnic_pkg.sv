@@ -167,7 +167,9 @@ package rnic_pkg;
     MR_OP_REG,
     MR_OP_BIND,
     MR_OP_REREG,                   // command: what change names
-    MR_OP_UNBIND                   // command: whatever the window's QP and PD
+    MR_OP_MAKE,                    // command: a new entry
+    MR_OP_DROP,                    // command: no entry any more; a window is unbound, whatever its QP and PD
+    MR_OP_LOOK                     // command: changes nothing
   } mr_op_e;
   typedef struct packed {
     mr_op_e      op;
@@ -183,6 +185,17 @@ package rnic_pkg;
     logic [29:0] page_offset;
     logic [31:0] lkey;             // BIND: the region
   } mr_op_t;
+  // First word of an entry of the key table (contract: rnic_mr).
+  typedef struct packed {
+    logic        valid;
+    logic        live;             // something is registered under the key
+    mr_kind_e    kind;
+    logic [7:0]  key;
+    logic [15:0] pd;
+    logic [4:0]  access;
+    qpn_t        qpn;              // a window's; of a region the number of windows bound to it
+    logic [4:0]  log_page;         // 0: no page list
+  } mr_id_t;
   // Invalidation of a key by SEND_INV.
   typedef struct packed {
     logic [31:0] key;
