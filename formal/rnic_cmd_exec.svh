@@ -119,7 +119,7 @@
       if (state_q inside {ST_CQ_SETTLE, ST_EQ_SETTLE, ST_DRAIN}) i_one : assert (f_effects_q == 4'd1 && pd_valid_q == f_pd_q && xrcd_valid_q == f_xrcd_q);
       if (state_q == ST_DRAIN) i_drain : assert (f_ends);
       if (state_q == ST_CQ_SETTLE) i_cq_settle : assert (hdr.opcode == CMD_OPCODE_DESTROY_CQ && f_acked_q);
-      if (state_q == ST_EQ_SETTLE) i_eq_settle : assert (hdr.opcode inside {CMD_OPCODE_DESTROY_CQ, CMD_OPCODE_DESTROY_SRQ, CMD_OPCODE_DESTROY_EQ} && (f_acked_q || !f_ends));
+      if (state_q == ST_EQ_SETTLE) i_eq_settle : assert (hdr.opcode inside {CMD_OPCODE_DESTROY_CQ, CMD_OPCODE_DESTROY_SRQ, CMD_OPCODE_CREATE_EQ, CMD_OPCODE_DESTROY_EQ} && (f_acked_q || !f_ends));
       if (state_q inside {ST_MR_OP, ST_CQ_OP, ST_SRQ_SET, ST_QP_SEND, ST_QUERY, ST_DRAIN, ST_CQ_SETTLE, ST_EQ_SETTLE}) i_ok : assert (res_q.status == CMD_STATUS_OK);
       if (state_q == ST_QP_WAIT) i_ok_wait : assert (res_q.status == CMD_STATUS_OK);
 

@@ -32,7 +32,7 @@ rtl/ctrl/rnic_cmd_exec.sv
 rtl/ctrl/rnic_cmd_query.sv
 rtl/ctrl/rnic_cmd_ring.sv
 rtl/ctrl/rnic_ctrl.sv
-rtl/ctrl/rnic_free_list.sv
+rtl/ctrl/rnic_free_lists.sv
 rtl/ctrl/rnic_port_cfg.sv
 rtl/ctrl/rnic_refcnt.sv
 rtl/qp/rnic_qp.sv

@@ -11,6 +11,7 @@
 // old ring, which is not written any more; indices and arming go on. Refused (op_status_o), it changes nothing.
 // idle_o: no CQE or event of the writer is under way.
 // Every word has one writer: wrs the CQE writer, dbs the doorbell (both are started by a CREATE).
+// Beside a narrow data path, which has time for it, the context stands in the RAM of the writer's words and is read in the cycle before them.
 module rnic_cq
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -97,20 +98,24 @@ module rnic_cq
 
   typedef enum logic [2:0] {
     ST_IDLE,    // nothing under way
+    ST_CTX,     // context is here, where it is read first
+    ST_MAKE,    // a new queue: its context is written
     ST_OP,      // words of the queue that is modified or resized are here
     ST_LOOK,    // context is here
     ST_WRITE,   // CQE goes out
     ST_DECIDE,  // is it what an armed queue waits for?
     ST_EVENT    // EQE is asked for
   } state_e;
-  state_e state_q;
+  localparam bit Narrow = DataW < 256;
+  state_e state_q, next_q;                   // next: after ST_CTX
   logic [NumCq-1:0] valid_q;
-  logic op_look, set_fire, db2_valid_q, wrs_we;
+  logic make, op_look, set_fire, db2_valid_q, wrs_we;
   wrs_t wrs, wrs_new;
   logic [CqW-1:0] wrs_idx;
   assign valid_o   = valid_q;
   assign idle_o    = state_q == ST_IDLE;
-  assign set_fire  = state_q == ST_IDLE && op_valid_i && op_i == CQ_OP_CREATE && !db2_valid_q;
+  assign make      = state_q == ST_IDLE && op_valid_i && op_i == CQ_OP_CREATE;
+  assign set_fire  = state_q == ST_MAKE && !db2_valid_q;
   assign op_look   = state_q == ST_IDLE && op_valid_i && op_i != CQ_OP_CREATE;
   assign op_done_o = set_fire || state_q == ST_OP;
 
@@ -168,17 +173,29 @@ module rnic_cq
   rnic_ram #(.Width($bits(seen_t)), .Depth(NumCq)) u_wrs_doorbell (
       .clk_i, .we_i(wrs_we), .waddr_i(wrs_idx), .wdata_i(wrs_new.s), .re_i(1'b1), .raddr_i(db_raddr), .rdata_o(db_wrs)
   );
-  rnic_ram #(.Width($bits(wrs_t)), .Depth(NumCq)) u_wrs_writer (
-      .clk_i, .we_i(wrs_we), .waddr_i(wrs_idx), .wdata_i(wrs_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(wrs)
-  );
-  // Nobody uses what is read of a context in the cycle in which it is written.
   ctx_t ctx, ctx_new;
-  logic resized;
+  logic resized, ctx_we;
   logic [16:0] org_new;
-  assign ctx_new = set_fire ? '{log_size: log_size_i, eq: eq_i, base: base_i, org: '0} : '{log_size: log_size_i, eq: ctx.eq, base: base_i, org: org_new};
-  rnic_ram #(.Width($bits(ctx_t)), .Depth(NumCq), .Bypass(1'b0)) u_ctx (
-      .clk_i, .we_i(set_fire || resized), .waddr_i(idx_i), .wdata_i(ctx_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(ctx)
-  );
+  assign ctx_we  = make || resized;
+  assign ctx_new = '{log_size: log_size_i, eq: make ? eq_i : ctx.eq, base: base_i, org: make ? '0 : org_new};
+  if (Narrow) begin : g_narrow
+    localparam int unsigned W = $bits(wrs_t);
+    ctx_t ctx_q;
+    rnic_ram #(.Width(W), .Depth(2 * NumCq)) u_words (
+        .clk_i, .we_i(ctx_we || wrs_we), .waddr_i(ctx_we ? {1'b1, idx_i} : {1'b0, wrs_idx}), .wdata_i(ctx_we ? W'(ctx_new) : wrs_new),
+        .re_i(1'b1), .raddr_i({state_q == ST_IDLE, look_idx}), .rdata_o(wrs)
+    );
+    always_ff @(posedge clk_i) if (state_q == ST_CTX) ctx_q <= ctx_t'(wrs[$bits(ctx_t)-1:0]);
+    assign ctx = ctx_q;
+  end else begin : g_wide
+    rnic_ram #(.Width($bits(wrs_t)), .Depth(NumCq)) u_wrs_writer (
+        .clk_i, .we_i(wrs_we), .waddr_i(wrs_idx), .wdata_i(wrs_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(wrs)
+    );
+    // Nobody uses what is read of a context in the cycle in which it is written.
+    rnic_ram #(.Width($bits(ctx_t)), .Depth(NumCq), .Bypass(1'b0)) u_ctx (
+        .clk_i, .we_i(ctx_we), .waddr_i(idx_i), .wdata_i(ctx_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(ctx)
+    );
+  end
 
   // Queues whose period is over.
   cq_time_t now;
@@ -362,20 +379,27 @@ module rnic_cq
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       ST_IDLE: begin
-        if (op_look) begin
+        if (make) begin
+          state_q <= ST_MAKE;
+        end else if (op_look) begin
           cq_q    <= idx_i;
-          state_q <= ST_OP;
+          next_q  <= ST_OP;
+          state_q <= Narrow ? ST_CTX : ST_OP;
         end else if (chk_take) begin
           cq_q       <= chk_idx;
-          state_q    <= ST_DECIDE;
+          next_q     <= ST_DECIDE;
+          state_q    <= Narrow ? ST_CTX : ST_DECIDE;
           chk_turn_q <= 1'b0;
         end else if (take) begin
           req_q      <= req_i[pick];
           cq_q       <= CqW'(req_i[pick].cqn);
-          state_q    <= ST_LOOK;
+          next_q     <= ST_LOOK;
+          state_q    <= Narrow ? ST_CTX : ST_LOOK;
           chk_turn_q <= 1'b1;
         end
       end
+      ST_CTX: state_q <= next_q;
+      ST_MAKE: if (set_fire) state_q <= ST_IDLE;
       // An armed queue is judged by its new moderation at once; a period that runs counts from where it began.
 `ifdef RNIC_CUT_CQ_MOD_ANEW
       ST_OP: state_q <= ST_IDLE;

@@ -3,7 +3,9 @@
 // Contract: events are taken round robin, one at a time; an event for a queue that does not exist is taken and forgotten. A full queue
 // loses the event and says so (overrun_o beside overrun_eq_o: a fatal condition), but holds nobody up. The interrupt is asked for
 // after the EQE was accepted by the write service. A doorbell moves the consumer index (not beyond the producer, else it is
-// ignored) and may arm; with entries unseen it fires at once. idle_o: no EQE is under way.
+// ignored) and may arm; with entries unseen it fires at once. idle_o: no EQE is under way, and no queue is being made.
+// The queues' words are read one queue at a time: a doorbell goes first, and the writer and a new queue (set_i; its parameters stand until idle_o) wait for
+// a cycle without one.
 module rnic_eq
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -49,67 +51,97 @@ module rnic_eq
   logic [NUM_EQ-1:0] valid_q, armed_q, fire_q;   // fire_q: the vector waits to be raised
   logic [57:0] base_q[NUM_EQ];
   logic [4:0] log_q[NUM_EQ];
-  logic [23:0] prod_q[NUM_EQ], cons_q[NUM_EQ];
   assign valid_o = valid_q;
+
+  // ---------------------------------------------------------------- words: indices of one queue
+  typedef enum logic [1:0] {
+    ST_IDLE,    // takes an event
+    ST_LOOK,    // its queue is looked at
+    ST_WRITE,   // EQE goes out
+    ST_COUNT    // and is counted
+  } state_e;
+  state_e state_q;
+  logic [23:0] prod_mem[NUM_EQ], cons_mem[NUM_EQ];
+  logic [23:0] prod, cons, used;
+  logic [EqW-1:0] eq_q, db_eq, at;
+  logic set_q, set_now, db_ok, count;        // set: a queue is to be made
+  assign db_eq = EqW'(db_i.eqn);
+  assign at    = db_valid_i ? db_eq : eq_q;
+  // An EQE that was accepted counts, also in the cycle in which it is not written down yet.
+  assign prod  = prod_mem[at] + 24'(state_q == ST_COUNT && at == eq_q);
+  assign cons  = cons_mem[at];
+  assign used  = prod - cons;
+  assign set_now = set_q && !db_valid_i && state_q != ST_COUNT;
+  assign count   = state_q == ST_COUNT && !db_valid_i;
+  always_ff @(posedge clk_i) begin
+    if (set_now || count) prod_mem[set_now ? idx_i : eq_q] <= set_now ? '0 : prod;
+    if (set_now || db_ok) cons_mem[db_ok ? db_eq : idx_i] <= db_ok ? db_i.consumer : '0;
+  end
 
   // ---------------------------------------------------------------- EQE writer
   // verilator lint_off UNUSEDSIGNAL
   logic [NumArb-1:0] grant;                  // (of clients that exist)
   // verilator lint_on UNUSEDSIGNAL
   logic [ReqW-1:0] pick;
-  logic busy, take, start, full, exists, sent;
-  logic [EqW-1:0] eq, eq_q;
-  eqe_req_t req;
+  logic take, start, full, sent, look;
+  // verilator lint_off UNUSEDSIGNAL
+  eqe_req_t req, req_q;                      // (a number of a queue that exists is short)
+  // verilator lint_on UNUSEDSIGNAL
+  logic [63:0] time_q;
+  logic [4:0] log;
   assign req    = (32'(pick) < NumReq) ? req_i[pick] : '0;
-  assign eq     = EqW'(req.eqn);
-  assign exists = 32'(req.eqn) < NUM_EQ && valid_q[eq];
+  assign log    = log_q[eq_q];
 `ifdef RNIC_CUT_EQ_OVERRUN
   assign full   = 1'b0;
 `else
-  assign full   = (prod_q[eq] - cons_q[eq]) >= (24'd1 << log_q[eq]);
+  // It never holds more than its size.
+  assign full   = 1'(used >> log);
 `endif
-  assign take   = req_valid_i != '0 && !busy;
-  assign start  = take && exists && !full;
+  assign take   = req_valid_i != '0 && state_q == ST_IDLE && !set_q;
+  assign look   = state_q == ST_LOOK && !db_valid_i;
+  assign start  = look && !full;
   rnic_arb_rr #(.N(NumArb)) u_arb (
       .clk_i, .rst_i, .req_i(NumArb'(req_valid_i)), .advance_i(take), .lock_i(1'b0), .grant_o(grant), .idx_o(pick)
   );
   assign req_ready_o  = take ? NumReq'(grant) : '0;
-  assign overrun_o    = take && exists && full;
-  assign overrun_eq_o = eq;
-  assign idle_o       = !busy;
+  assign overrun_o    = look && full;
+  assign overrun_eq_o = eq_q;
+  assign idle_o       = state_q == ST_IDLE && !set_q;
   assign written_o    = sent;
 
   eqe_t eqe;
   logic [23:0] slot;
-  assign slot = prod_q[eq] & ((24'd1 << log_q[eq]) - 24'd1);
+  assign slot = prod & ((24'd1 << log) - 24'd1);
   always_comb begin
     eqe           = '0;
-    eqe.event_    = req.event_type;
+    eqe.event_    = req_q.event_type;
 `ifdef RNIC_CUT_EQ_PHASE
     eqe.phase     = 1'b1;
 `else
-    eqe.phase     = !(1'(prod_q[eq] >> log_q[eq]));
+    eqe.phase     = !(1'(prod >> log));
 `endif
-    eqe.number    = req.number;
-    eqe.timestamp = cycles_i;
+    eqe.number    = req_q.number;
+    eqe.timestamp = time_q;
   end
+  // verilator lint_off PINCONNECTEMPTY
   rnic_entry_wr #(.DataW(DataW)) u_wr (
-      .clk_i, .rst_i, .start_i(start), .busy_o(busy), .addr_i({base_q[eq], 6'd0} + {35'd0, slot, 5'd0}), .entry_i(eqe), .done_o(sent),
+      .clk_i, .rst_i, .start_i(start), .busy_o(), .addr_i({base_q[eq_q], 6'd0} + {35'd0, slot, 5'd0}), .entry_i(eqe), .done_o(sent),
       .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
   );
+  // verilator lint_on PINCONNECTEMPTY
 
   // ---------------------------------------------------------------- interrupts and doorbell
-  logic [EqW-1:0] vec_q, db_eq;
-  logic vec_valid_q, db_range, db_ok;
+  logic [EqW-1:0] vec_q;
+  logic vec_valid_q, db_range, unseen;
   assign msix_valid_o = vec_valid_q;
   assign msix_vec_o   = 8'(vec_q);
-  assign db_eq        = EqW'(db_i.eqn);
 `ifdef RNIC_CUT_EQ_DB_RANGE
   assign db_range     = 1'b1;
 `else
-  assign db_range     = (db_i.consumer - cons_q[db_eq]) <= (prod_q[db_eq] - cons_q[db_eq]);
+  assign db_range     = (db_i.consumer - cons) <= used;
 `endif
   assign db_ok        = db_valid_i && 32'(db_i.eqn) < NUM_EQ && valid_q[db_eq] && db_range;
+  assign unseen       = db_i.consumer != prod;
 
   always_ff @(posedge clk_i) begin
     // A vector that was offered stays until it is taken.
@@ -118,29 +150,35 @@ module rnic_eq
       for (int unsigned i = NUM_EQ; i > 0; i--) if (fire_q[i-1]) vec_q <= EqW'(i - 1);
       for (int unsigned i = 0; i < NUM_EQ; i++) if (fire_q[i] && (fire_q & ((NUM_EQ'(1) << i) - NUM_EQ'(1))) == '0) fire_q[i] <= 1'b0;
     end
-    if (start) eq_q <= eq;
-    if (db_ok) begin
-      cons_q[db_eq] <= db_i.consumer;
-      if (db_i.arm) begin
-        armed_q[db_eq] <= db_i.consumer == prod_q[db_eq];
-        if (db_i.consumer != prod_q[db_eq]) fire_q[db_eq] <= 1'b1;
+    unique case (state_q)
+      ST_IDLE: begin
+        req_q  <= req;
+        eq_q   <= EqW'(req.eqn);
+        time_q <= cycles_i;
+        if (take && 32'(req.eqn) < NUM_EQ && valid_q[EqW'(req.eqn)]) state_q <= ST_LOOK;
       end
+      ST_LOOK: if (!db_valid_i) state_q <= full ? ST_IDLE : ST_WRITE;
+      ST_WRITE: if (sent) state_q <= ST_COUNT;
+      default: if (!db_valid_i) state_q <= ST_IDLE;
+    endcase
+    if (db_ok && db_i.arm) begin
+      armed_q[db_eq] <= !unseen;
+      if (unseen) fire_q[db_eq] <= 1'b1;
     end
-    if (sent) begin
-      prod_q[eq_q] <= prod_q[eq_q] + 24'd1;
-      if (armed_q[eq_q] || (db_ok && db_eq == eq_q && db_i.arm)) begin
-        armed_q[eq_q] <= 1'b0;
-        fire_q[eq_q]  <= 1'b1;
-      end
+    if (sent && (armed_q[eq_q] || (db_ok && db_eq == eq_q && db_i.arm))) begin
+      armed_q[eq_q] <= 1'b0;
+      fire_q[eq_q]  <= 1'b1;
     end
     if (set_i) begin
+      set_q         <= 1'b1;
+      base_q[idx_i] <= base_i;
+      log_q[idx_i]  <= log_size_i;
+    end
+    if (set_now) begin
+      set_q          <= 1'b0;
       valid_q[idx_i] <= 1'b1;
       armed_q[idx_i] <= 1'b0;
       fire_q[idx_i]  <= 1'b0;
-      base_q[idx_i]  <= base_i;
-      log_q[idx_i]   <= log_size_i;
-      prod_q[idx_i]  <= '0;
-      cons_q[idx_i]  <= '0;
     end
     if (clr_i) valid_q[idx_i] <= 1'b0;
     if (rst_i) begin
@@ -148,7 +186,10 @@ module rnic_eq
       armed_q     <= '0;
       fire_q      <= '0;
       vec_valid_q <= 1'b0;
+      state_q     <= ST_IDLE;
+      set_q       <= 1'b0;
     end
-    if (!rst_i && set_i) a_set_when_idle : assert (!busy || eq_q != idx_i);
+    if (!rst_i && set_now) a_set_when_idle : assert (state_q == ST_IDLE || eq_q != idx_i);
+    if (!rst_i && look) a_not_above_its_size : assert (used <= (24'd1 << log));
   end
 endmodule

@@ -70,17 +70,15 @@ module rnic_cmd_check
   // ---------------------------------------------------------------- first cycle
   logic [15:0] pd;
   logic [31:0] eqn;
-  // verilator lint_off UNUSEDSIGNAL
-  logic [64:0] va_end, host_end;             // (their carry)
-  // verilator lint_on UNUSEDSIGNAL
+  logic [64:0] va_end, host_end;             // behind the last byte
   logic known_q, pd_ok_q, cq_ok_q, srq_ok_q, xrcd_ok_q, eq_ok_q, eq_there_q, eq_used_q, va_wrap_q, host_wrap_q;
   logic [31:0] handle;
   assign handle   = hdr.handle;
   assign pd       = (hdr.opcode == CMD_OPCODE_CREATE_MR || hdr.opcode == CMD_OPCODE_REREG_MR) ? mr.pd : (hdr.opcode == CMD_OPCODE_CREATE_SRQ) ? srq.pd : (handle >> 16 != '0) ? '1 : 16'(handle);
   assign eqn      = (hdr.opcode == CMD_OPCODE_CREATE_CQ) ? 32'(cq.eq) : handle;
   // An end of exactly 2^64 does not wrap: the last byte is still there.
-  assign va_end   = {1'b0, mr.va} + {1'b0, mr.length} - 65'd1;
-  assign host_end = {1'b0, mr.host_addr} + {1'b0, mr.length} - 65'd1;
+  assign va_end   = {1'b0, mr.va} + {1'b0, mr.length};
+  assign host_end = {1'b0, mr.host_addr} + {1'b0, mr.length};
   always_ff @(posedge clk_i) begin
     known_q     <= cmd_known(hdr.opcode);
     pd_ok_q     <= 32'(pd) < NUM_PD && pd_valid_i[pd[PdW-1:0]];
@@ -90,8 +88,8 @@ module rnic_cmd_check
     eq_there_q  <= eqn < NUM_EQ;
     eq_ok_q     <= eqn < NUM_EQ && eq_valid_i[eqn[EqW-1:0]];
     eq_used_q   <= eq_used_i[eqn[EqW-1:0]];
-    va_wrap_q   <= va_end[64];
-    host_wrap_q <= host_end[64];
+    va_wrap_q   <= va_end[64] && va_end[63:0] != '0;
+    host_wrap_q <= host_end[64] && host_end[63:0] != '0;
   end
 
   // ---------------------------------------------------------------- second cycle
@@ -100,19 +98,25 @@ module rnic_cmd_check
   endfunction
   // What a region lets others write it must let its owner write (ibv_reg_mr(3)).
   logic access_ok, mr_alloc;
-  logic [31:0] page_bytes;                   // 1: there are no pages to have an offset in
+  logic too_long;
+  logic bad_offset;                          // none but 0 where there are no pages to have an offset in
   logic [31:0] mr_where;                     // offset of what is wrong with the memory behind it; 0: nothing
   logic mr_create;
   assign mr_create = hdr.opcode == CMD_OPCODE_CREATE_MR;
   always_comb begin
     mr_where = '0;
     if (mr.log_page != '0 && (mr.log_page < 8'(MIN_MR_LOG_PAGE) || mr.log_page > 8'(MAX_MR_LOG_PAGE))) mr_where = 32'd13;
-    else if ((mr_create && mr.kind == 8'(MR_KIND_WINDOW)) ? mr.length != '0 : (mr.length == '0 && !(mr_create && mr_alloc)) || mr.length > 64'd1 << MAX_MR_LOG_LENGTH) mr_where = 32'd24;
+    else if ((mr_create && mr.kind == 8'(MR_KIND_WINDOW)) ? mr.length != '0 : (mr.length == '0 && !(mr_create && mr_alloc)) || too_long) mr_where = 32'd24;
     else if (va_wrap_q && !(mr_create && mr_alloc)) mr_where = 32'd16;
     else if ((mr.log_page == '0) ? host_wrap_q && !(mr_create && mr_alloc) : mr.host_addr[5:0] != '0) mr_where = 32'd32;
-    else if (mr.page_offset >= page_bytes) mr_where = 32'd40;
+    else if (bad_offset) mr_where = 32'd40;
   end
-  assign page_bytes = 32'd1 << mr.log_page[4:0];
+  assign too_long = mr.length[63:MAX_MR_LOG_LENGTH+1] != '0 || (mr.length[MAX_MR_LOG_LENGTH] && mr.length[MAX_MR_LOG_LENGTH-1:0] != '0);
+  // A page size is one of a list or 0: bits from there on.
+  always_comb begin
+    bad_offset = mr.page_offset[31:MAX_MR_LOG_PAGE] != '0 || (mr.log_page == '0 && mr.page_offset[MIN_MR_LOG_PAGE-1:0] != '0);
+    for (int unsigned i = MIN_MR_LOG_PAGE; i < MAX_MR_LOG_PAGE; i++) if (mr.page_offset[i] && mr.log_page[4:0] <= 5'(i)) bad_offset = 1'b1;
+  end
   assign mr_alloc  = mr.kind != 8'(MR_KIND_REGION) && mr.length == '0;     // nothing is registered yet
   assign access_ok = (mr.access & (~ACCESS_ALL | 8'd1 << ACCESS_ZERO_BASED)) == '0
       && (mr.access[ACCESS_LOCAL_WRITE] || !(mr.access[ACCESS_REMOTE_WRITE] || mr.access[ACCESS_REMOTE_ATOMIC]));

@@ -145,20 +145,19 @@ module rnic_cmd_exec
   assign srq_idx    = SrqW'(hdr.handle);
   assign xrcd_idx   = xrcd_make ? xrcd_new : XrcdW'(hdr.handle);
   assign xrcd_valid_o = xrcd_valid_q;
-  rnic_free_list #(.N(NumSrq)) u_srq_free (
-      .clk_i, .rst_i, .valid_o(srq_free), .idx_o(srq_new), .take_i(srq_set), .put_i(srq_put), .put_idx_i(srq_idx)
-  );
-  rnic_free_list #(.N(NUM_XRCD)) u_xrcd_free (
-      .clk_i, .rst_i, .valid_o(xrcd_free), .idx_o(xrcd_new), .take_i(xrcd_make), .put_i(xrcd_put), .put_idx_i(XrcdW'(hdr.handle))
-  );
-  rnic_free_list #(.N(NUM_PD)) u_pd_free (
-      .clk_i, .rst_i, .valid_o(pd_free), .idx_o(pd_new), .take_i(pd_make), .put_i(pd_free_put), .put_idx_i(PdW'(hdr.handle))
-  );
-  rnic_free_list #(.N(NumCq)) u_cq_free (
-      .clk_i, .rst_i, .valid_o(cq_free), .idx_o(cq_new), .take_i(cq_set), .put_i(cq_put), .put_idx_i(cq_idx)
-  );
-  rnic_free_list #(.N(NumMr), .First(1)) u_mr_free (
-      .clk_i, .rst_i, .valid_o(mr_free), .idx_o(mr_new), .take_i(mr_make), .put_i(mr_put), .put_idx_i(mr_idx)
+  // Numbers of all tables: as wide as the longest of them.
+  localparam int unsigned N1 = (NumMr > NUM_PD) ? NumMr : NUM_PD;
+  localparam int unsigned N2 = (NumCq > NumSrq) ? NumCq : NumSrq;
+  localparam int unsigned NumW = $clog2((N1 > N2) ? N1 : N2);
+  localparam logic [4:0][NumW:0] Counts = {(NumW + 1)'(NUM_XRCD), (NumW + 1)'(NumSrq), (NumW + 1)'(NumCq), (NumW + 1)'(NumMr), (NumW + 1)'(NUM_PD)};
+  // verilator lint_off UNUSEDSIGNAL
+  logic [4:0][NumW-1:0] num;                 // (of a short table short)
+  // verilator lint_on UNUSEDSIGNAL
+  assign {xrcd_new, srq_new, cq_new, mr_new, pd_new} = {XrcdW'(num[4]), SrqW'(num[3]), CqW'(num[2]), MrW'(num[1]), PdW'(num[0])};
+  rnic_free_lists #(.Lists(5), .IdxW(NumW), .First({{3{(NumW + 1)'(0)}}, (NumW + 1)'(1), (NumW + 1)'(0)}), .N(Counts)) u_free (
+      .clk_i, .rst_i, .valid_o({xrcd_free, srq_free, cq_free, mr_free, pd_free}), .idx_o(num),
+      .take_i({xrcd_make, srq_set, cq_set, mr_make, pd_make}), .put_i({xrcd_put, srq_put, cq_put, mr_put, pd_free_put}),
+      .put_idx_i(mr_put ? NumW'(mr_idx) : NumW'(hdr.handle))
   );
   logic [EqW-1:0] cq_eq;                     // event queue of the CQ named by the handle
   logic [CqW:0] eq_ref_q[NUM_EQ];
@@ -308,7 +307,7 @@ module rnic_cmd_exec
             end
             CMD_OPCODE_DESTROY_MR: state_q <= ST_MR_OP;
             CMD_OPCODE_DESTROY_CQ, CMD_OPCODE_DESTROY_SRQ: state_q <= ST_DRAIN;
-            CMD_OPCODE_DESTROY_EQ: state_q <= ST_EQ_SETTLE;
+            CMD_OPCODE_CREATE_EQ, CMD_OPCODE_DESTROY_EQ: state_q <= ST_EQ_SETTLE;
             CMD_OPCODE_QUERY_DEVICE, CMD_OPCODE_QUERY_COUNTERS: state_q <= ST_QUERY;
             CMD_OPCODE_CREATE_QP, CMD_OPCODE_INSTALL_QP, CMD_OPCODE_MODIFY_QP, CMD_OPCODE_DESTROY_QP, CMD_OPCODE_QUERY_QP, CMD_OPCODE_LIST_QP:
             state_q <= ST_QP_SEND;

@@ -188,7 +188,7 @@ module rnic_ctrl
   // ---------------------------------------------------------------- objects
   logic refcnt_ready, mr_ready;
   assign ready_o = refcnt_ready && mr_ready && qp_ready_i;
-  rnic_refcnt #(.NumCq(NumCq), .NumSrq(NumSrq)) u_refcnt (
+  rnic_refcnt #(.QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq)) u_refcnt (
       .clk_i, .rst_i, .ready_o(refcnt_ready), .ref_valid_i, .ref_i, .mr_valid_i(mr_ref), .mr_inc_i(mr_ref_inc), .mr_pd_i(mr_ref_pd),
       .ask_idx_i(16'(hdr.handle)), .ask_ok_o(ask_ok), .pd_used_o(pd_used), .cq_used_o(cq_used),
       .srq_used_o(srq_used), .xrcd_used_o(xrcd_used)

@@ -9,7 +9,9 @@ module rnic_refcnt
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
 #(
+    parameter int unsigned QpIdxW = 10,
     parameter int unsigned NumCq = 256,
+    parameter int unsigned NumMr = 1024,
     parameter int unsigned NumSrq = 64
 ) (
     input  logic clk_i,
@@ -37,7 +39,8 @@ module rnic_refcnt
   localparam int unsigned N1 = (NUM_PD > NumCq) ? NUM_PD : NumCq;
   localparam int unsigned N = (NumSrq > N1) ? NumSrq : N1;
   localparam int unsigned NW = $clog2(N + 1);
-  localparam int unsigned RefW = 18;         // every QP and every region of the largest build
+  localparam int unsigned QpW = QpIdxW + 1;                                      // every QP
+  localparam int unsigned RefW = $clog2((1 << QpIdxW) + NumMr + NumSrq + 1);     // and every region and SRQ
 
   logic [NW-1:0] clear_q;
   logic clearing;
@@ -46,12 +49,13 @@ module rnic_refcnt
 
   // An update reads, and writes one cycle later; the RAM passes a write on to a read in its cycle.
   logic update, pd_up_q, inc_q, send_q, recv_q, srq_q, xrcd_q;
-  logic [16:0] n_q;
+  logic [RefW-1:0] by_q;                     // what an update adds
   logic [PdW-1:0] pd_addr, pd_q;
   logic [CqW-1:0] send_addr, send_idx_q, recv_addr, recv_idx_q;
   logic [SrqW-1:0] srq_addr, srq_idx_q;
   logic [XrcdW-1:0] xrcd_addr, xrcd_idx_q;
-  logic [RefW-1:0] pd_cnt, send_cnt, recv_cnt, srq_cnt, xrcd_cnt;
+  logic [RefW-1:0] pd_cnt, xrcd_cnt;
+  logic [QpW-1:0] send_cnt, recv_cnt, srq_cnt;
   assign update    = ref_valid_i || mr_valid_i;
   assign ask_ok_o  = !update;
   assign pd_addr   = ref_valid_i ? PdW'(ref_i.pd) : mr_valid_i ? PdW'(mr_pd_i) : PdW'(ask_idx_i);
@@ -64,29 +68,25 @@ module rnic_refcnt
   assign pd_used_o = pd_cnt != '0;
   assign cq_used_o = send_cnt != '0 || recv_cnt != '0;
 
-  function automatic logic [RefW-1:0] moved(logic [RefW-1:0] cnt, logic inc, logic [16:0] n);
-    return inc ? cnt + RefW'(n) : cnt - RefW'(n);
-  endfunction
-
   rnic_ram #(.Width(RefW), .Depth(NUM_PD)) u_pd (
       .clk_i, .we_i(pd_up_q || clearing), .waddr_i(clearing ? PdW'(clear_q) : pd_q),
-      .wdata_i(clearing ? '0 : moved(pd_cnt, inc_q, n_q)), .re_i(1'b1), .raddr_i(pd_addr), .rdata_o(pd_cnt)
+      .wdata_i(clearing ? '0 : pd_cnt + by_q), .re_i(1'b1), .raddr_i(pd_addr), .rdata_o(pd_cnt)
   );
-  rnic_ram #(.Width(RefW), .Depth(NumCq)) u_send (
+  rnic_ram #(.Width(QpW), .Depth(NumCq)) u_send (
       .clk_i, .we_i(send_q || clearing), .waddr_i(clearing ? CqW'(clear_q) : send_idx_q),
-      .wdata_i(clearing ? '0 : moved(send_cnt, inc_q, n_q)), .re_i(1'b1), .raddr_i(send_addr), .rdata_o(send_cnt)
+      .wdata_i(clearing ? '0 : send_cnt + QpW'(by_q)), .re_i(1'b1), .raddr_i(send_addr), .rdata_o(send_cnt)
   );
-  rnic_ram #(.Width(RefW), .Depth(NumCq)) u_recv (
+  rnic_ram #(.Width(QpW), .Depth(NumCq)) u_recv (
       .clk_i, .we_i(recv_q || clearing), .waddr_i(clearing ? CqW'(clear_q) : recv_idx_q),
-      .wdata_i(clearing ? '0 : moved(recv_cnt, inc_q, n_q)), .re_i(1'b1), .raddr_i(recv_addr), .rdata_o(recv_cnt)
+      .wdata_i(clearing ? '0 : recv_cnt + QpW'(by_q)), .re_i(1'b1), .raddr_i(recv_addr), .rdata_o(recv_cnt)
   );
-  rnic_ram #(.Width(RefW), .Depth(NumSrq)) u_srq (
+  rnic_ram #(.Width(QpW), .Depth(NumSrq)) u_srq (
       .clk_i, .we_i(srq_q || clearing), .waddr_i(clearing ? SrqW'(clear_q) : srq_idx_q),
-      .wdata_i(clearing ? '0 : moved(srq_cnt, inc_q, n_q)), .re_i(1'b1), .raddr_i(srq_addr), .rdata_o(srq_cnt)
+      .wdata_i(clearing ? '0 : srq_cnt + QpW'(by_q)), .re_i(1'b1), .raddr_i(srq_addr), .rdata_o(srq_cnt)
   );
   rnic_ram #(.Width(RefW), .Depth(NUM_XRCD)) u_xrcd (
       .clk_i, .we_i(xrcd_q || clearing), .waddr_i(clearing ? XrcdW'(clear_q) : xrcd_idx_q),
-      .wdata_i(clearing ? '0 : moved(xrcd_cnt, inc_q, n_q)), .re_i(1'b1), .raddr_i(xrcd_addr), .rdata_o(xrcd_cnt)
+      .wdata_i(clearing ? '0 : xrcd_cnt + by_q), .re_i(1'b1), .raddr_i(xrcd_addr), .rdata_o(xrcd_cnt)
   );
 
   always_ff @(posedge clk_i) begin
@@ -102,7 +102,7 @@ module rnic_refcnt
     recv_q     <= ref_valid_i && 32'(ref_i.recv_cq) < NumCq && !rst_i;
 `endif
     inc_q      <= ref_valid_i ? ref_i.inc : mr_inc_i;
-    n_q        <= ref_valid_i ? ref_i.n : 17'd1;
+    by_q       <= ref_valid_i ? (ref_i.inc ? RefW'(ref_i.n) : -RefW'(ref_i.n)) : mr_inc_i ? RefW'(1) : '1;
     pd_q       <= pd_addr;
     send_idx_q <= send_addr;
     recv_idx_q <= recv_addr;
@@ -111,11 +111,11 @@ module rnic_refcnt
     if (!rst_i) begin
       a_one_at_a_time : assert (!(ref_valid_i && mr_valid_i));
       a_after_clear : assert (!(update && clearing));
-      if (pd_up_q && !inc_q) a_pd_not_below_zero : assert (pd_cnt >= RefW'(n_q));
-      if (srq_q && !inc_q) a_srq_not_below_zero : assert (srq_cnt >= RefW'(n_q));
-      if (xrcd_q && !inc_q) a_xrcd_not_below_zero : assert (xrcd_cnt >= RefW'(n_q));
-      if (send_q && !inc_q) a_send_not_below_zero : assert (send_cnt >= RefW'(n_q));
-      if (recv_q && !inc_q) a_recv_not_below_zero : assert (recv_cnt >= RefW'(n_q));
+      if (pd_up_q && !inc_q) a_pd_not_below_zero : assert (pd_cnt >= -by_q);
+      if (srq_q && !inc_q) a_srq_not_below_zero : assert (srq_cnt >= -QpW'(by_q));
+      if (xrcd_q && !inc_q) a_xrcd_not_below_zero : assert (xrcd_cnt >= -by_q);
+      if (send_q && !inc_q) a_send_not_below_zero : assert (send_cnt >= -QpW'(by_q));
+      if (recv_q && !inc_q) a_recv_not_below_zero : assert (recv_cnt >= -QpW'(by_q));
     end
   end
 endmodule
