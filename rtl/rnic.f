@@ -13,6 +13,7 @@ rtl/lib/rnic_pend_bits.sv
 rtl/lib/rnic_pend_set.sv
 rtl/lib/rnic_ram.sv
 rtl/lib/rnic_skid.sv
+rtl/lib/rnic_slice.sv
 rtl/host/rnic_bar_regs.sv
 rtl/host/rnic_counters.sv
 rtl/host/rnic_dma_cpl.sv

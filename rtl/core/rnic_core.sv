@@ -73,6 +73,8 @@ module rnic_core
 
   logic [NumRd-1:0] rd_req_valid, rd_req_ready, rd_rsp_valid, rd_rsp_ready;
   dma_rd_req_t [NumRd-1:0] rd_req;
+  logic fetch_valid, fetch_ready;
+  dma_rd_req_t fetch;
   logic [DataW-1:0] rd_rsp_data;
   dma_rd_ctl_t rd_rsp_ctl;
   logic [NumWr-1:0] wr_valid, wr_ready, wr_last;
@@ -129,7 +131,8 @@ module rnic_core
   qp_idx_t [3:0] hot_idx;
   qp_hot_t [3:0] hot;
   logic [3:0] cold_req_valid, cold_req_ready, cold_rsp_valid;
-  qp_idx_t [3:0] cold_req_idx;
+  qp_idx_t [3:0] cold_req_idx, cold_idx;
+  logic [3:0] cold_valid, cold_ready;
   qp_ctx_t cold_rsp, cold_send, cold_recv;
   logic qp_evt_valid;
   qp_evt_t qp_evt;
@@ -167,6 +170,18 @@ module rnic_core
   logic drain_req_qp, drain_req_ctrl, drain_req, drain_ack, drain_ack_send, drain_ack_recv;
   assign drain_req = drain_req_qp || drain_req_ctrl;
   assign drain_ack = drain_ack_send && drain_ack_recv;
+
+  // Requests for commands and for cold words come out of long decisions and go into others: a register between them.
+  rnic_slice #(.Width($bits(dma_rd_req_t))) u_fetch (
+      .clk_i, .rst_i, .in_valid_i(fetch_valid), .in_ready_o(fetch_ready), .in_data_i(fetch),
+      .out_valid_o(rd_req_valid[RdCtrl]), .out_ready_i(rd_req_ready[RdCtrl]), .out_data_o(rd_req[RdCtrl])
+  );
+  for (genvar r = 0; r < 4; r++) begin : g_cold
+    rnic_slice #(.Width($bits(qp_idx_t))) u_slice (
+        .clk_i, .rst_i, .in_valid_i(cold_req_valid[r]), .in_ready_o(cold_req_ready[r]), .in_data_i(cold_req_idx[r]),
+        .out_valid_o(cold_valid[r]), .out_ready_i(cold_ready[r]), .out_data_o(cold_idx[r])
+    );
+  end
 
   // A fatal device starts nothing on the wire any more.
   logic run;
@@ -213,7 +228,7 @@ module rnic_core
       .cmd_producer_we_i(cmd_producer_we), .cmd_producer_i(cmd_producer_new), .cmd_producer_o(cmd_producer),
       .cmd_consumer_o(cmd_consumer), .cmd_status_o(cmd_status),
       .eq_db_valid_i(eq_db_valid), .eq_db_i(eq_db), .cq_db_valid_i(cq_db_valid), .cq_db_i(cq_db),
-      .rd_req_valid_o(rd_req_valid[RdCtrl]), .rd_req_ready_i(rd_req_ready[RdCtrl]), .rd_req_o(rd_req[RdCtrl]),
+      .rd_req_valid_o(fetch_valid), .rd_req_ready_i(fetch_ready), .rd_req_o(fetch),
       .rd_rsp_valid_i(rd_rsp_valid[RdCtrl]), .rd_rsp_ready_o(rd_rsp_ready[RdCtrl]), .rd_rsp_data_i(rd_rsp_data), .rd_rsp_ctl_i(rd_rsp_ctl),
       .mr_rd_req_valid_o(rd_req_valid[RdMr]), .mr_rd_req_ready_i(rd_req_ready[RdMr]), .mr_rd_req_o(rd_req[RdMr]),
       .mr_rd_rsp_valid_i(rd_rsp_valid[RdMr]), .mr_rd_rsp_ready_o(rd_rsp_ready[RdMr]),
@@ -250,7 +265,7 @@ module rnic_core
       .ref_valid_o(ref_valid), .ref_o(qp_ref),
       .drain_req_o(drain_req_qp), .drain_ack_i(drain_ack),
       .hot_idx_i(hot_idx), .hot_o(hot),
-      .cold_req_valid_i(cold_req_valid), .cold_req_ready_o(cold_req_ready), .cold_req_idx_i(cold_req_idx),
+      .cold_req_valid_i(cold_valid), .cold_req_ready_o(cold_ready), .cold_req_idx_i(cold_idx),
       .cold_rsp_valid_o(cold_rsp_valid), .cold_rsp_o(cold_rsp),
       .qp_evt_valid_o(qp_evt_valid), .qp_evt_o(qp_evt),
       .qp_err_valid_i(qp_err_valid), .qp_err_i(qp_err),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // DMA read service: cuts requests at the max read request size, keeps up to Tags reads under way, and gives the data back in
 // the order of the requests, whatever order the completions come in.
-// Contract: requests are taken round robin, one a cycle (what a client may rely on stands beside the types in rnic_pkg). Patient
-// clients give way: while another client asks, or had reads under way in the last 64 cycles, one of their requests is taken in
+// Contract: requests are taken round robin, one a cycle of the same client, one in two of different ones (what a client may rely on stands beside the
+// types in rnic_pkg). Patient clients give way: while another client asks, or had reads under way in the last 64 cycles, one of their requests is taken in
 // PatientWait cycles.
 // A tag and its rows in the reorder buffer are reserved before a read is issued, so completions always sink: rc_ready_o is
 // constant. A read is issued after all writes accepted before its request (wr_pending_i, wr_sent_i: see rnic_dma_wr).
@@ -71,13 +71,14 @@ module rnic_dma_rd
   end
 
   // ---------------------------------------------------------------- taking requests
-  logic [NumRd-1:0] grant, may;
-  logic [ClW-1:0] pick;
-  logic req_valid, req_ready, req_fire, busy, due, patient_waits, eager_fire, eager_end;
+  // Who is served is a register, so that nobody's ready depends on who asks in this cycle. The one that was served last stays, unless others ask.
+  logic [ClW-1:0] sel_q, next;
+  logic [NumRd-1:0] may, others, asking;
+  logic req_valid, req_ready, req_fire, busy, due, patient_waits, eager_fire, eager_end, hurry, switch_now;
   logic [OpenW-1:0] open_q;                // requests of the others under way
   logic [5:0] quiet_q;                     // cycles since: a pause between payloads is too short for a command to cost nothing
   logic [$clog2(PatientWait)-1:0] waited_q;
-  assign eager_fire    = |(rd_req_ready_o & rd_req_valid_i & ~Patient);
+  assign eager_fire    = req_fire && !Patient[sel_q];
   assign eager_end     = rd_rsp_ctl_o.last && |(rd_rsp_valid_o & rd_rsp_ready_i & ~Patient);
   assign open_o        = (32'(open_q) > 255) ? '1 : 8'(open_q);
   assign busy          = open_q != '0 || quiet_q != '1 || |(rd_req_valid_i & ~Patient);
@@ -88,22 +89,34 @@ module rnic_dma_rd
   assign due           = waited_q == '1;
 `endif
   assign may           = (busy && !due) ? rd_req_valid_i & ~Patient : rd_req_valid_i;
+  assign others        = may & ~(NumRd'(1) << sel_q);
+  // Whose turn has come after its wait does not let one more pass.
+  assign hurry         = due && patient_waits && !Patient[sel_q] && !req_ready;
+  assign asking        = hurry ? others & Patient : (req_fire || !req_valid) ? others : '0;
+  assign switch_now    = asking != '0;
   always_ff @(posedge clk_i) begin
     if (rst_i) open_q <= '0;
     else open_q <= open_q + OpenW'(eager_fire) - OpenW'(eager_end);
     if (rst_i) quiet_q <= '1;
     else if (eager_fire || open_q != '0) quiet_q <= '0;
     else if (quiet_q != '1) quiet_q <= quiet_q + 6'd1;
-    if (rst_i || !patient_waits || |(rd_req_ready_o & rd_req_valid_i & Patient)) waited_q <= '0;
+    if (rst_i || !patient_waits || (req_fire && Patient[sel_q])) waited_q <= '0;
     else if (!due) waited_q <= waited_q + 1'b1;
+    if (rst_i) sel_q <= '0;
+    else if (switch_now) sel_q <= next;
     if (!rst_i && eager_fire && !eager_end) a_open_fits : assert (open_q != '1);
   end
-  assign req_valid      = |may;
+  // A patient client that has the way is held back there, too.
+  logic held_q;
+  always_ff @(posedge clk_i) held_q <= (busy && !due) || (req_fire && Patient[sel_q]);
+  assign req_valid      = rd_req_valid_i[sel_q] && !(Patient[sel_q] && held_q);
   assign req_fire       = req_valid && req_ready;
-  assign rd_req_ready_o = grant;
+  assign rd_req_ready_o = NumRd'(req_ready && !(Patient[sel_q] && held_q)) << sel_q;
+  // verilator lint_off PINCONNECTEMPTY
   rnic_arb_rr #(.N(NumRd)) u_arb (
-      .clk_i, .rst_i, .req_i(may & {NumRd{req_ready}}), .advance_i(req_fire), .lock_i(1'b0), .grant_o(grant), .idx_o(pick)
+      .clk_i, .rst_i, .req_i(asking), .advance_i(switch_now), .lock_i(1'b0), .grant_o(), .idx_o(next)
   );
+  // verilator lint_on PINCONNECTEMPTY
 
   // Writes that must be on the link before the request that is being cut.
   logic [3:0] ahead_q;
@@ -126,7 +139,7 @@ module rnic_dma_rd
   logic [ClW-1:0] piece_client;
   rnic_dma_split #(.MetaW(ClW)) u_split (
       .clk_i, .rst_i, .max_i(mrrs_i), .in_valid_i(req_valid), .in_ready_o(req_ready),
-      .in_addr_i(rd_req_i[pick].addr), .in_len_i(13'(rd_req_i[pick].len)), .in_meta_i(pick), .hold_i(hold),
+      .in_addr_i(rd_req_i[sel_q].addr), .in_len_i(13'(rd_req_i[sel_q].len)), .in_meta_i(sel_q), .hold_i(hold),
       .out_valid_o(piece_valid), .out_ready_i(piece_ready), .out_hdr_o(piece_hdr), .out_skip_o(piece_skip),
       .out_bytes_o(piece_bytes), .out_last_o(piece_last), .out_meta_o(piece_client)
   );

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts a transfer {address, length} into the pieces that one TLP each may carry, with the TLP's header.
-// Contract: pieces end at the multiples of max_i (a power of two, 128 to 1024), so none is longer than max_i, none crosses
+// Contract: pieces end at the multiples of max_i (a power of two, 128 to 1024, that stays while a transfer is inside), so none is longer than max_i, none crosses
 // 4 KiB, and only the first one of a transfer can start inside a double word. in_*: taken when in_valid_i && in_ready_o;
 // out_*: held until out_ready_i. While hold_i is high the transfer inside gives no further piece. One piece a cycle, two cycles
 // after the transfer was taken. Write and tag of the header are left zero.
@@ -32,14 +32,17 @@ module rnic_dma_split
   logic [10:0] piece_bytes_q;
   logic [MetaW-1:0] meta_q, piece_meta_q;
 
-  logic [10:0] mask, room;
-  logic move, last, more, piece_free;
+  // Where a piece ends and whether it is the last is found out when its transfer, or the piece before it, goes in: it decides who may come next.
+  logic [10:0] mask, room_q, room_d;
+  logic [12:0] left_d;
+  logic move, last, last_q, more, piece_free;
   assign mask       = max_i - 11'd1;
-  assign room       = max_i - (addr_q[10:0] & mask);
+  assign left_d     = more ? left_q - 13'(room_q) : in_len_i;
+  assign room_d     = max_i - (more ? '0 : in_addr_i[10:0] & mask);
 `ifdef RNIC_CUT_DMA_SPLIT
   assign last       = 1'b1;
 `else
-  assign last       = left_q <= 13'(room);
+  assign last       = last_q;
 `endif
   assign more       = req_valid_q && !last;
   assign piece_free = !piece_valid_q || out_ready_i;
@@ -49,12 +52,14 @@ module rnic_dma_split
   always_ff @(posedge clk_i) begin
     if (!req_valid_q || move) begin
       addr_q <= more ? (addr_q | 64'(mask)) + 64'd1 : in_addr_i;
-      left_q <= more ? left_q - 13'(room) : in_len_i;
+      left_q <= left_d;
+      room_q <= room_d;
+      last_q <= left_d <= 13'(room_d);
       if (!more) meta_q <= in_meta_i;
     end
     if (piece_free) begin
       piece_addr_q  <= addr_q;
-      piece_bytes_q <= last ? left_q[10:0] : room;
+      piece_bytes_q <= last ? left_q[10:0] : room_q;
       piece_last_q  <= last;
       piece_meta_q  <= meta_q;
     end

@@ -55,8 +55,8 @@ module rnic_mac
   rnic_sync_bit u_rx_alive (.clk_i, .d_i(rx_rst), .q_o(rx_rst_seen));
 
   // ---------------------------------------------------------------- transmit
-  logic tx_fifo_ready, tx_valid, tx_ready, tx_long, tx_swallow_q, tx_fire;
-  mac_word_t tx_in, tx_out;
+  logic tx_fifo_ready, tx_fifo_valid, tx_fifo_take, tx_valid, tx_ready, tx_long, tx_swallow_q, tx_fire;
+  mac_word_t tx_in, tx_fifo_out, tx_out;
   logic [$clog2(MaxWords + 1)-1:0] tx_words_q;
   assign tx_long        = 32'(tx_words_q) == MaxWords && !tx_swallow_q;
   assign mac_tx_ready_o = tx_fifo_ready || tx_swallow_q || tx_long;
@@ -82,7 +82,12 @@ module rnic_mac
   rnic_async_fifo #(.Width(WordW), .Depth(Depth)) u_tx_fifo (
       .wr_clk_i(clk_i), .wr_rst_i(rst_i), .wr_valid_i(mac_tx_valid_i && !tx_swallow_q && !tx_long), .wr_ready_o(tx_fifo_ready), .wr_data_i(tx_in),
       .commit_i(tx_fire && mac_tx_last_i && !tx_swallow_q && !tx_long), .rollback_i(tx_fire && tx_long),
-      .rd_clk_i(gtx_clk_i), .rd_rst_i(gtx_rst), .rd_valid_o(tx_valid), .rd_ready_i(tx_ready), .rd_data_o(tx_out)
+      .rd_clk_i(gtx_clk_i), .rd_rst_i(gtx_rst), .rd_valid_o(tx_fifo_valid), .rd_ready_i(tx_fifo_take), .rd_data_o(tx_fifo_out)
+  );
+  // A block RAM's way out leaves little of 8 ns.
+  rnic_skid #(.Width(WordW)) u_tx_skid (
+      .clk_i(gtx_clk_i), .rst_i(gtx_rst), .in_valid_i(tx_fifo_valid), .in_ready_o(tx_fifo_take), .in_data_i(tx_fifo_out),
+      .out_valid_o(tx_valid), .out_ready_i(tx_ready), .out_data_o(tx_out)
   );
   mac_tx_cnt_t tx_cnt;
   rnic_mac_tx u_tx (

@@ -252,6 +252,8 @@ module rnic_send_ctl
     visit_o.idx     = qp_idx_t'(idx_q);
     visit_o.ctx     = ctx_q;
     visit_o.ctx.hot = hot_i;
+    // Does not change in a life that sends; the word's own way out of its RAM is long.
+    visit_o.ctx.hot.mtu = ctx_q.hot.mtu;
     visit_o.prod    = (sq_prod_i.epoch == hot_i.epoch) ? sq_prod_i.val : '0;
     visit_o.sec     = sec_q;
   end
@@ -274,7 +276,7 @@ module rnic_send_ctl
   // ---------------------------------------------------------------- what happens to a section
   logic retry, spent, again, kick, kick_q, set_timer;
   logic [2:0] retries, rnr_tries;
-  tick_t deadline;
+  tick_t deadline, rnr_deadline;     // (two sums: whether it is RNR shows late)
   wqe_idx_t cons_next;
   assign retry     = lost_all || resp_upd_i.retry;
   assign retries   = resp_upd_i.moved ? 3'd0 : sec_q.retries;
@@ -289,7 +291,8 @@ module rnic_send_ctl
   // The transport timer is restarted, or stopped when nothing is outstanding, at the end of the visit. An RNR wait is left alone.
   assign kick      = timed_out || resp_upd_i.moved || resp_upd_i.retry || (pkt_upd_i.timed && !sec_q.timer.on);
   assign set_timer = state_d == C_COMMIT && state_q != C_COMMIT && kick_q && !sec_q.timer.rnr_wait;
-  assign deadline  = now_q + (resp_upd_i.rnr ? rnr_ticks(desc_rnr_i) : timeout_ticks(ctx_q.path.timeout));
+  assign deadline     = now_q + timeout_ticks(ctx_q.path.timeout);
+  assign rnr_deadline = now_q + rnr_ticks(desc_rnr_i);
 
   // Which of the changes below meet in a cycle: those of one unit.
   always_ff @(posedge clk_i) begin
@@ -330,7 +333,7 @@ module rnic_send_ctl
     if (again || resp_upd_i.rnr) sec_q.resync <= 1'b1;
     if (resp_upd_i.rnr) begin
       if (ctx_q.path.rnr_retry != 3'd7) sec_q.rnr_tries <= rnr_tries + 3'd1;
-      sec_q.timer <= '{deadline: deadline, rnr_wait: resp_upd_i.rnr_wait, on: 1'b1};
+      sec_q.timer <= '{deadline: rnr_deadline, rnr_wait: resp_upd_i.rnr_wait, on: 1'b1};
     end
     if ((retry && spent) || resp_upd_i.rem_fail) begin
       sec_q.rem_fail   <= 1'b1;
