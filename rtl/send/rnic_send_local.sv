@@ -45,13 +45,16 @@ module rnic_send_local
   sq_wqe_mr_t wqe;                           // (flags are the visit's business, reserved bits nobody's)
   // verilator lint_on UNUSEDSIGNAL
   assign wqe      = {rest_q, half_i};
-  // What ends with the address space still fits. (A sum of three would be two adders.)
-  logic [64:0] va_end, host_end;
+  // What ends with the address space still fits. No length beyond LenW bits does, so that only what begins in its last part can run over.
+  localparam int unsigned LenW = MAX_MR_LOG_LENGTH;
+  function automatic logic runs_over(logic [63:0] from, logic [LenW:0] length);
+    logic [LenW:0] last;
+    last = {1'b0, from[LenW-1:0]} + length;
+    return &from[63:LenW] && (last[LenW] && last[LenW-1:0] != '0);
+  endfunction
   logic va_over, host_over;
-  assign va_end    = {1'b0, wqe.va} + {1'b0, wqe.length};
-  assign host_end  = {1'b0, wqe.host_addr} + {1'b0, wqe.length};
-  assign va_over   = va_end[64] && va_end[63:0] != '0;
-  assign host_over = host_end[64] && host_end[63:0] != '0;
+  assign va_over   = runs_over(wqe.va, wqe.length[LenW:0]);
+  assign host_over = runs_over(wqe.host_addr, wqe.length[LenW:0]);
 
   logic reg_mr, bind_mw, lengths_ok, pages_ok, access_ok, form_ok;
   logic [31:0] page_bytes;
