@@ -98,6 +98,7 @@ rtl/wire/rnic_rx_mac.sv
 rtl/wire/rnic_rx_parse.sv
 rtl/wire/rnic_tx_arb.sv
 rtl/wire/rnic_tx_builder.sv
+rtl/wire/rnic_tx_jobs.sv
 rtl/wire/rnic_tx_mac.sv
 rtl/wire/rnic_tx_payload.sv
 rtl/wire/rnic_tx_prefix.sv

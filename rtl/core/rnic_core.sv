@@ -20,6 +20,7 @@ module rnic_core
     parameter int unsigned MaxRd = 16,
     parameter int unsigned WqeLines = 32,           // send WQEs of 512 bytes held (a longer one takes two)
     parameter int unsigned RqLines = 64,            // receive WQEs held
+    parameter int unsigned RxBufBytes = 16384,      // payload of received requests, of responses; a packet for every 128 of them
     parameter bit Ipv6 = 1'b1,
     parameter int unsigned LocalMemLog = 0          // of a memory on the board beside the core (rnic_local_mem): capability alone
 ) (
@@ -350,7 +351,7 @@ module rnic_core
   );
 
   rnic_wire #(
-      .DataW(DataW), .QpIdxW(QpIdxW), .Ipv6(Ipv6)
+      .DataW(DataW), .QpIdxW(QpIdxW), .RxBufBytes(RxBufBytes), .Ipv6(Ipv6)
   ) u_wire (
       .clk_i, .rst_i, .port_cfg_i(port_cfg),
       .mac_rx_valid_i, .mac_rx_ready_o, .mac_rx_data_i, .mac_rx_keep_i, .mac_rx_last_i, .mac_rx_err_i,

@@ -254,6 +254,17 @@ package rnic_pkg;
     logic [63:0] compare;          // AtomicETH
   } tx_job_t;
 
+  // The same with its extended headers as they stand in the packet, the first byte in the highest bits (rnic_tx_jobs).
+  typedef struct packed {
+    qp_idx_t     qp_idx;
+    logic [7:0]  opcode;
+    logic        se;
+    logic        ack_req;
+    psn_t        psn;
+    pay_len_t    payload_len;
+    logic [8*ATOMIC_ETH_BYTES-1:0] ext;
+  } tx_head_t;
+
   // One piece of a packet's payload to be gathered by rnic_tx_payload.
   typedef struct packed {
     logic [63:0] addr;             // bus address (not used by an inline piece)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptors of received packets: two queues, [0] requests and [1] responses, in one block RAM. A descriptor is some 360
-// bits wide (460 with IPv6): it goes in and out in words, at 64 bits of data path in 6 or 7, at 512 in one. Packets come no
+// bits wide (460 with IPv6): it goes in and out in words, at 64 bits of data path in 4, at 512 in one. Packets come no
 // faster than their words.
 // Contract: take_i (one at a time, Words cycles apart at least) puts desc_i, which holds for Words cycles, at the end of its
 // queue; room_o tells whether there is room. Out: each queue in its order, held until ready, and neither waits for the other. A descriptor is
@@ -46,7 +46,8 @@ module rnic_rx_desc
   // Cycles between the ends of two packets: the shortest that is taken is a frame of 58 bytes, and the one before may come a cycle late.
   localparam int unsigned Apart = (DataW == 64) ? 7 : (DataW == 128) ? 3 : (DataW == 256) ? 2 : 1;
   localparam int unsigned Needed = (Width + 72 * (DataW / 64) - 1) / (72 * (DataW / 64));
-  localparam int unsigned Words = (Needed < Apart) ? Needed : Apart;
+  // At 64 bits fewer and wider: with a power of two no place is lost.
+  localparam int unsigned Words = (DataW == 64) ? 4 : (Needed < Apart) ? Needed : Apart;
   localparam int unsigned WordW = (Width + Words - 1) / Words;
 
   word_t in;

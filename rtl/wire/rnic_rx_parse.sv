@@ -154,6 +154,22 @@ module rnic_rx_parse
   // By words of four bytes, of which the first is in bits 7:0: the headers behind the IP header have a place of their own.
   logic [IpMax/4-1:0][31:0] ip_q;
   logic [L4Max/4-1:0][31:0] l4_q;
+  // What the opcode says (of it, this and that does not matter here), and the bytes in front of the payload in words of four.
+  // verilator lint_off UNUSEDSIGNAL
+  opcode_info_t info;
+  logic [31:0] bth_word;       // the BTH's first
+  // verilator lint_on UNUSEDSIGNAL
+  logic [4:0] hdr_words_q;
+  logic [3:0] bth_idx;
+  assign bth_idx  = d.ipv6 ? 4'((IPV6_HDR_BYTES + UDP_HDR_BYTES) / Bytes) : 4'((IPV4_HDR_BYTES + UDP_HDR_BYTES) / Bytes);
+  assign bth_word = d.ipv6 ? d.data[8*((IPV6_HDR_BYTES+UDP_HDR_BYTES)%Bytes)+:32] : d.data[8*((IPV4_HDR_BYTES+UDP_HDR_BYTES)%Bytes)+:32];
+  function automatic logic [3:0] opcode_ext_words(logic [7:0] opcode);
+    // verilator lint_off UNUSEDSIGNAL
+    opcode_info_t i;
+    // verilator lint_on UNUSEDSIGNAL
+    i = opcode_info(opcode);
+    return i.ext_len[5:2];
+  endfunction
   assign d       = dly_q[IcrcLat-1];
   assign d_valid = dly_valid_q[IcrcLat-1];
   assign d_idx   = d.first ? '0 : d_idx_q;
@@ -170,6 +186,12 @@ module rnic_rx_parse
         if (d_idx == (d.ipv6 ? 4'((IPV6_HDR_BYTES + 4 * w) / Bytes) : 4'((IPV4_HDR_BYTES + 4 * w) / Bytes)))
           l4_q[w] <= d.ipv6 ? d.data[8*((IPV6_HDR_BYTES+4*w)%Bytes)+:32] : d.data[8*((IPV4_HDR_BYTES+4*w)%Bytes)+:32];
         else if (w == 0 && d.first) l4_q[w] <= '0;
+      end
+      // The opcode is looked up on its way in. Until then no beat is behind the headers: those of the packet before may have been shorter.
+      if (d.first) hdr_words_q <= '1;
+      if (d_idx == bth_idx) begin
+        info        <= opcode_info(bth_word[7:0]);
+        hdr_words_q <= (d.ipv6 ? 5'((IPV6_HDR_BYTES + L4Min) / 4) : 5'((IPV4_HDR_BYTES + L4Min) / 4)) + 5'(opcode_ext_words(bth_word[7:0]));
       end
       d_idx_q     <= (d_idx == 4'd15) ? d_idx : d_idx + 4'd1;
       cut_q       <= d.cut;
@@ -199,28 +221,27 @@ module rnic_rx_parse
   ipv6_hdr_t ip6;
   udp_hdr_t udp;
   bth_t bth;
-  opcode_info_t info;
   /* verilator lint_on UNUSEDSIGNAL */
   logic [8*ATOMIC_ETH_BYTES-1:0] ext;
   assign ip  = ip_be[8*IPV6_HDR_BYTES-1-:8*IPV4_HDR_BYTES];
   assign ip6 = ip_be;
   assign {udp, bth, ext} = l4_be;
-  assign info = opcode_info(bth.opcode);
 
-  // Lengths: 16-bit numbers that the packet claims, so one bit more for what lies below zero.
-  logic [6:0] hdr_len;
-  logic [16:0] total;
-  logic signed [17:0] body_len, pay_len;
-  logic len_bad, pay_ok;
-  assign hdr_len  = (v6_q ? 7'(IPV6_HDR_BYTES + L4Min) : 7'(IPV4_HDR_BYTES + L4Min)) + 7'(info.ext_len);
-  assign total    = v6_q ? 17'(ip6.payload_length) + 17'(IPV6_HDR_BYTES) : 17'(ip.total_length);
-  assign body_len = $signed(18'(total)) - 18'(hdr_len) - 18'(ICRC_BYTES);
-  assign pay_len  = body_len - 18'(bth.pad_cnt);
-  assign pay_ok   = body_len >= 0 && pay_len >= 0 && pay_len <= 4096;
+  // Lengths in words of four bytes, which a good packet has a whole number of: what the packet claims may lie below zero.
+  logic [14:0] total;
+  logic signed [15:0] body;    // payload and pad
+  pay_len_t pay_len;
+  logic odd_total, len_bad, pay_ok, no_body;
+  assign total     = v6_q ? 15'(ip6.payload_length[15:2]) + 15'(IPV6_HDR_BYTES / 4) : 15'(ip.total_length[15:2]);
+  assign odd_total = (v6_q ? ip6.payload_length[1:0] : ip.total_length[1:0]) != '0;
+  assign body      = $signed(16'(total)) - 16'(5'(hdr_words_q + 5'(ICRC_BYTES / 4)));
+  assign no_body   = body == '0;
+  assign pay_len   = {body[10:0], 2'b00} - pay_len_t'(bth.pad_cnt);
+  assign pay_ok    = !body[15] && (body[14:10] == '0 || body[14:0] == 15'd1024) && !(no_body && bth.pad_cnt != '0);
   always_comb begin
-    len_bad = !pay_ok || cut_q || total[1:0] != 2'b00 ||
+    len_bad = !pay_ok || cut_q || odd_total ||
               udp.length != (v6_q ? ip6.payload_length : ip.total_length - 16'(IPV4_HDR_BYTES)) ||
-              (info.pay_none && body_len != 0) || ((info.pay_min1 || info.pay_full) && pay_len == 0);
+              (info.pay_none && !no_body) || ((info.pay_min1 || info.pay_full) && no_body);
   end
 
   // Source and destination as GIDs. The last four bytes are compared for both, those before for IPv6.
@@ -290,7 +311,7 @@ module rnic_rx_parse
   rx_raw_t desc;
   assign desc = '{
       opcode: bth.opcode, se: bth.se, ack_req: bth.ack_req, pad: bth.pad_cnt, pkey: bth.pkey, dest_qpn: bth.dest_qp, psn: bth.psn,
-      ecn: v6_q ? ip6.ecn : ip.ecn, sgid: sgid, gid_hit: gid_hit, payload_len: pay_len_t'(pay_len), ext: ext
+      ecn: v6_q ? ip6.ecn : ip.ecn, sgid: sgid, gid_hit: gid_hit, payload_len: pay_len, ext: ext
   };
 
   logic request_q, response_q;
@@ -314,7 +335,7 @@ module rnic_rx_parse
 
   rnic_rx_align #(.DataW(DataW)) u_align (
       .clk_i, .rst_i, .beat_valid_i(d_valid), .beat_idx_i(d_idx), .beat_data_i(d.data), .end_i(end_q),
-      .hdr_len_i(hdr_len), .len_i(pay_len_t'(pay_len)), .en_i(pay_ok && (info.is_request || info.is_response)),
+      .hdr_len_i({hdr_words_q, 2'b00}), .len_i(pay_len), .en_i(pay_ok && (info.is_request || info.is_response)),
       .pay_valid_o, .pay_data_o, .pay_last_o
   );
 

@@ -2,7 +2,7 @@
 // Takes complete jobs from the two sources in turn, reads the context of their QP and writes the headers: IPv4 or IPv6,
 // UDP, BTH and extended headers, and tells what the Ethernet header needs. While a frame leaves, the next one is prepared.
 // The version of IP is that of the path's dgid; an empty entry of the GID table counts as the address zero.
-// Contract: head_*: see rnic_tx_payload; [0] are requests, [1] responses. hdr_valid_o with everything about a frame is held until hdr_ready_i, the job is
+// Contract: head_*: see rnic_tx_payload and rnic_tx_jobs; [0] are requests, [1] responses. hdr_valid_o with everything about a frame is held until hdr_ready_i, the job is
 // removed then. A job that failed is removed without a frame once all frames before it are out (idle_i):
 // fail_o pulses for its source with fail_err_o. 8 to 10 cycles from job to hdr_valid_o when the context comes at once.
 // Only headers that a job has fields for: RETH, AETH, AtomicETH, AtomicAckETH, ImmDt, IETH. Bytes are in lanes, the first one in bits 7:0.
@@ -23,7 +23,8 @@ module rnic_tx_builder
     /* verilator lint_on UNUSEDSIGNAL */
     input  logic [1:0]       head_valid_i,
     input  dma_err_e [1:0]   head_err_i,
-    input  tx_job_t [1:0]    head_job_i,
+    output logic             head_src_o,         // whose job is looked at
+    input  tx_head_t         head_job_i,
     output logic [1:0]       head_pop_o,
     output logic             cold_req_valid_o,
     input  logic             cold_req_ready_i,
@@ -56,22 +57,13 @@ module rnic_tx_builder
 
   // ---------------------------------------------------------------- the job
   logic src_q, any, pick, take;
-  tx_job_t job;
+  tx_head_t job;
   /* verilator lint_off UNUSEDSIGNAL */
-  opcode_info_t info;
+  opcode_info_t info;          // a cycle after the job
   /* verilator lint_on UNUSEDSIGNAL */
-  always_comb begin
-    job          = head_job_i[src_q];
-    // What only requests have, and only responses.
-    job.va       = head_job_i[0].va;
-    job.rkey     = head_job_i[0].rkey;
-    job.dma_len  = head_job_i[0].dma_len;
-    job.imm      = head_job_i[0].imm;
-    job.compare  = head_job_i[0].compare;
-    job.syndrome = head_job_i[1].syndrome;
-    job.msn      = head_job_i[1].msn;
-  end
-  assign info = opcode_info(job.opcode);
+  assign job        = head_job_i;
+  assign head_src_o = src_q;
+  always_ff @(posedge clk_i) info <= opcode_info(job.opcode);
   rnic_tx_arb u_arb (.clk_i, .rst_i, .req_i(head_valid_i), .take_i(take), .any_o(any), .pick_o(pick));
 
   // ---------------------------------------------------------------- what is kept of the context
@@ -125,7 +117,9 @@ module rnic_tx_builder
 
   // ---------------------------------------------------------------- lengths and checksum
   logic [1:0] pad;
-  logic [15:0] body_len, l4_total, ip_total, add_a, add_b;
+  logic [15:0] l4_total, ip_total, add_a, add_b;
+  logic part;                  // the body ends within a word
+  logic [1:0] body_odd;        // bytes beyond whole words (none, when it is padded)
   logic [31:0] sip, dip;               // of IPv4
   logic [19:0] acc_q;
   logic [16:0] fold;
@@ -133,14 +127,28 @@ module rnic_tx_builder
   logic [2:0] step_q;
 `ifdef RNIC_CUT_TX_PAD
   assign pad          = 2'd0;
+  assign part         = 1'b0;
+  assign body_odd     = job.payload_len[1:0];
 `else
   assign pad          = 2'd0 - job.payload_len[1:0];
+  assign part         = job.payload_len[1:0] != '0;
+  assign body_odd     = '0;
 `endif
-  assign hdr_ip_len_o = (peer_q.v6 ? 7'(IPV6_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES)
-                                   : 7'(IPV4_HDR_BYTES + UDP_HDR_BYTES + BTH_BYTES)) + 7'(info.ext_len);
-  assign body_len     = 16'(job.payload_len) + 16'(pad);
-  assign l4_total     = 16'(UDP_HDR_BYTES + BTH_BYTES + ICRC_BYTES) + 16'(info.ext_len) + body_len;
-  assign ip_total     = l4_total + 16'(IPV4_HDR_BYTES);
+  // In words of four bytes; the body's part of one is the carry into the sum.
+  localparam int unsigned L4Words = (UDP_HDR_BYTES + BTH_BYTES) / 4;
+  logic [4:0] ext_words, ip_words, hdr_words;
+  logic [11:0] l4_sum, l4_words;   // (the lengths stand two cycles after the job, with its context at the earliest)
+  // verilator lint_off UNUSEDSIGNAL
+  logic carry;
+  // verilator lint_on UNUSEDSIGNAL
+  assign ext_words = 5'(info.ext_len >> 2) + 5'(L4Words + ICRC_BYTES / 4);
+  assign ip_words  = peer_q.v6 ? 5'(IPV6_HDR_BYTES / 4) : 5'(IPV4_HDR_BYTES / 4);
+  assign hdr_words = (peer_q.v6 ? 5'(IPV6_HDR_BYTES / 4 + L4Words) : 5'(IPV4_HDR_BYTES / 4 + L4Words)) + 5'(info.ext_len >> 2);
+  always_ff @(posedge clk_i) l4_words <= l4_sum;
+  assign {l4_sum, carry} = {1'b0, job.payload_len[12:2], 1'b1} + {7'd0, ext_words, part};
+  assign hdr_ip_len_o = {hdr_words, 2'b00};
+  assign l4_total     = {2'b00, l4_words, body_odd};
+  assign ip_total     = {2'b00, l4_words + 12'(IPV4_HDR_BYTES / 4), body_odd};
   // Bytes 12 to 15 of an IPv4-mapped GID.
   assign sip          = {peer_q.sgid[103:96], peer_q.sgid[111:104], peer_q.sgid[119:112], peer_q.sgid[127:120]};
   assign dip          = {peer_q.dgid[103:96], peer_q.dgid[111:104], peer_q.dgid[119:112], peer_q.dgid[127:120]};
@@ -184,8 +192,6 @@ module rnic_tx_builder
   udp_hdr_t udp;
   bth_t bth;
   logic [8*ATOMIC_ETH_BYTES-1:0] ext;
-  logic [31:0] imm;
-  assign imm = {job.imm[7:0], job.imm[15:8], job.imm[23:16], job.imm[31:24]};
   always_comb begin
     // No checksum, over IPv6 either: the ICRC covers what it would (as Soft-RoCE).
     udp = '{src_port: sport, dst_port: ROCE_UDP_PORT, length: l4_total, checksum: '0};
@@ -199,19 +205,8 @@ module rnic_tx_builder
     bth.ack_req = job.ack_req;
     bth.psn     = job.psn;
     ext = '0;
-    if (info.has_atomiceth) begin
-      ext = {job.va, job.rkey, job.swap_add, job.compare};
-    end else if (info.has_reth) begin
-      ext[223:96] = {job.va, job.rkey, job.dma_len};
-      if (info.has_imm) ext[95:64] = imm;
-    end else if (info.has_aeth) begin
-      ext[223:192] = {job.syndrome, job.msn};
-      if (info.has_atomicack) ext[191:128] = job.swap_add;
-    end else if (info.has_imm) begin
-      ext[223:192] = imm;
-    end else if (info.has_ieth) begin
-      ext[223:192] = job.rkey;
-    end
+    for (int unsigned i = 0; i < ATOMIC_ETH_BYTES; i += 4)
+      if (i < 32'(info.ext_len)) ext[8*(ATOMIC_ETH_BYTES-i)-1-:32] = job.ext[8*(ATOMIC_ETH_BYTES-i)-1-:32];
   end
   logic [8*HdrMax-1:0] ip_be;
   always_comb begin
@@ -227,20 +222,22 @@ module rnic_tx_builder
   assign hdr_dmac_o = peer_q.dmac;
   assign hdr_v6_o   = peer_q.v6;
   always_comb for (int unsigned i = 0; i < HdrMax; i++) hdr_ip_o[8*i+:8] = ip_be[8*(HdrMax-1-i)+:8];
-  assign hdr_ip_total_o = 16'(hdr_ip_len_o) + body_len;
+  assign hdr_ip_total_o = {2'b00, l4_words + 12'(ip_words - 5'(ICRC_BYTES / 4)), body_odd};
   assign hdr_src_o      = src_q;
 
+  logic [7:0] syndrome;
+  assign syndrome = job.ext[8*ATOMIC_ETH_BYTES-1-:8];
   always_comb begin
     hdr_count_o = 1'b1;
     hdr_cnt_o   = COUNTER_ID_TX_REQUESTS;
     if (info.is_read_resp || info.is_atomic_ack) begin
       hdr_cnt_o = COUNTER_ID_TX_READ_RESPONSES;
     end else if (info.is_ack) begin
-      case (job.syndrome[7:5])
+      case (syndrome[7:5])
         3'd0: hdr_cnt_o = COUNTER_ID_TX_ACKS;
         3'd1: hdr_cnt_o = COUNTER_ID_TX_RNR_NAKS;
         default:
-          case (job.syndrome)
+          case (syndrome)
             AETH_SYNDROME_NAK_PSN_SEQ:    hdr_cnt_o = COUNTER_ID_TX_NAK_PSN_SEQ;
             AETH_SYNDROME_NAK_INV_REQ:    hdr_cnt_o = COUNTER_ID_TX_NAK_INV_REQ;
             AETH_SYNDROME_NAK_REM_ACCESS: hdr_cnt_o = COUNTER_ID_TX_NAK_REM_ACCESS;

@@ -21,7 +21,10 @@ module rnic_tx_mac
     input  logic [47:0]         meta_dmac_i,
     input  logic [15:0]         meta_vlan_i,       // bit 15: the frame is tagged
     input  logic                meta_v6_i,
+    // (far below 8192)
+    // verilator lint_off UNUSEDSIGNAL
     input  logic [15:0]         meta_ip_total_i,   // bytes of the packet without ICRC
+    // verilator lint_on UNUSEDSIGNAL
     input  logic                meta_src_i,
     input  logic                meta_count_i,
     input  counter_id_e         meta_cnt_i,
@@ -42,7 +45,7 @@ module rnic_tx_mac
     output logic [15:0]         done_len_o,
     output logic                idle_o
 );
-  localparam int unsigned NumFrame = 8;   // frames between the builder and the MAC
+  localparam int unsigned NumCrc = 16;    // frames whose ICRC is made
   localparam int unsigned NumBeat = 16;
   localparam int unsigned IcrcLat = (DataW == 64) ? 2 : 3 + $clog2(Bytes / 4);
   // A frame that is not all here may start when its ICRC is sure to be in time: it is ready IcrcLat + 1 cycles after the
@@ -57,19 +60,20 @@ module rnic_tx_mac
     logic [47:0]         dmac;
     logic [15:0]         vlan;
     logic                v6;
-    logic [15:0]         ip_total;
+    logic [12:0]         ip_total;
     logic                src;
     logic                count;
     counter_id_e         cnt;
   } meta_t;
   meta_t meta_in, meta;
   logic meta_valid, meta_pop;
-  assign meta_in = '{dmac: meta_dmac_i, vlan: meta_vlan_i, v6: meta_v6_i, ip_total: meta_ip_total_i, src: meta_src_i,
+  assign meta_in = '{dmac: meta_dmac_i, vlan: meta_vlan_i, v6: meta_v6_i, ip_total: meta_ip_total_i[12:0], src: meta_src_i,
                      count: meta_count_i, cnt: meta_cnt_i};
   /* verilator lint_off PINCONNECTEMPTY */
-  rnic_fifo #(.Width($bits(meta_t)), .Depth(NumFrame)) u_meta (
+  // (of the frame that waits and the next one; a memory for more would be larger)
+  rnic_skid #(.Width($bits(meta_t))) u_meta (
       .clk_i, .rst_i, .in_valid_i(meta_valid_i), .in_ready_o(meta_ready_o), .in_data_i(meta_in),
-      .out_valid_o(meta_valid), .out_ready_i(meta_pop), .out_data_o(meta), .level_o()
+      .out_valid_o(meta_valid), .out_ready_i(meta_pop), .out_data_o(meta)
   );
 
   logic beat_valid, beat_pop, beat_last;
@@ -82,7 +86,7 @@ module rnic_tx_mac
   );
 
   logic first_q, made_valid, crc_ready, crc_valid, crc_pop;
-  logic [$clog2(2*NumFrame+1)-1:0] crc_level;
+  logic [$clog2(NumCrc+1)-1:0] crc_level;
   logic [31:0] made, crc;
   always_ff @(posedge clk_i) begin
     if (rst_i) first_q <= 1'b1;
@@ -92,7 +96,7 @@ module rnic_tx_mac
       .clk_i, .rst_i, .valid_i(ip_valid_i && ip_ready_o), .first_i(first_q), .last_i(ip_last_i), .data_i(ip_data_i),
       .cnt_i(ip_cnt_i), .valid_o(made_valid), .ok_o(), .crc_o(made)
   );
-  rnic_fifo #(.Width(32), .Depth(2 * NumFrame)) u_crcs (
+  rnic_fifo #(.Width(32), .Depth(NumCrc)) u_crcs (
       .clk_i, .rst_i, .in_valid_i(made_valid), .in_ready_o(crc_ready), .in_data_i(made),
       .out_valid_o(crc_valid), .out_ready_i(crc_pop), .out_data_o(crc), .level_o(crc_level)
   );
@@ -146,7 +150,7 @@ module rnic_tx_mac
       eth[8*EthMax-1:96] = {ethertype[7:0], ethertype[15:8], meta.vlan[7:0], meta.vlan[14:12], 1'b0, meta.vlan[11:8], ETHERTYPE_VLAN[7:0], ETHERTYPE_VLAN[15:8]};
   end
   assign eth_len     = meta.vlan[15] ? 5'(ETH_HDR_BYTES + VLAN_TAG_BYTES) : 5'(ETH_HDR_BYTES);
-  assign frame_len   = 16'(eth_len) + meta.ip_total + 16'(ICRC_BYTES);
+  assign frame_len   = {3'd0, 13'(eth_len) + meta.ip_total + 13'(ICRC_BYTES)};
   // While a frame leaves, its ICRC may still be there, and its last beat.
   logic own_crc_q;
   always_ff @(posedge clk_i) begin
@@ -156,9 +160,9 @@ module rnic_tx_mac
   end
   assign start_valid = meta_valid && (32'(crc_level) > 32'(own_crc_q) || 32'(level) >= StartLevel + 32'(busy));
   assign meta_pop    = start_valid && start_ready;
-  rnic_tx_prefix #(.DataW(DataW), .HdrMax(EthMax), .Unit(2), .BackToBack(BackToBack)) u_eth (
+  rnic_tx_prefix #(.DataW(DataW), .HdrMax(EthMax), .Unit(4), .Extra(2), .BackToBack(BackToBack)) u_eth (
       .clk_i, .rst_i, .start_valid_i(start_valid), .start_ready_o(start_ready), .start_hdr_i(eth),
-      .start_hdr_len_i(eth_len), .start_total_i(frame_len),
+      .start_hdr_len_i(eth_len), .start_total_i(frame_len[12:0]),
       .body_valid_i(body_valid), .body_ready_o(body_ready), .body_data_i(body),
       .out_valid_o(out_valid), .out_ready_i(out_ready), .out_data_o(out_data), .out_cnt_o(out_cnt), .out_last_o(out_last),
       .busy_o(busy)

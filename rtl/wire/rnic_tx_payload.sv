@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gathers the payloads of one transmit source: jobs and pieces in, complete jobs with their payload on chip out.
-// Contract: in: a job, then pieces that add up to its payload_len (none for 0); each held until ready. Pieces of a job
-// are taken after the job; up to 8 jobs are under way, so that the latencies of their DMA reads overlap. A DMA read is
+// Contract: in: a job's length (job_push_i, 8 jobs under way at most, so that the latencies of their DMA reads overlap), then pieces that add up
+// to it (none for 0), each held until ready. Pieces of a job are taken after the job. A DMA read is
 // asked for only when the buffer has room for the whole job, so that its data always sinks.
-// Out, in the jobs' order: head_valid_o with the job when its payload is complete; head_err_o tells that a DMA read
-// failed: then there is no payload. Fields of the other kind of job are zero. head_pop_i removes the job; its payload beats (packed, zero above the end) are
+// Out, in the jobs' order: head_valid_o when a job's payload is complete; head_err_o tells that a DMA read
+// failed: then there is no payload. head_pop_i: the job leaves; its payload beats (packed, zero above the end) are
 // taken apart from it, before or after. From head_valid_o on the payload comes a beat a cycle without gaps.
 module rnic_tx_payload
   import rnic_spec_pkg::*;
@@ -12,16 +12,12 @@ module rnic_tx_payload
 #(
     parameter int unsigned DataW = 64,
     parameter int unsigned BufBytes = 8192,  // at least 4096, a power of two
-    parameter bit Responses = 1'b0           // the jobs are responses, else requests: fields of the other kind are not kept
+    parameter bit Responses = 1'b0           // the jobs are responses: none of their pieces is inline
 ) (
     input  logic             clk_i,
     input  logic             rst_i,
-    input  logic             job_valid_i,
-    output logic             job_ready_o,
-    // (of it, what its kind has)
-    // verilator lint_off UNUSEDSIGNAL
-    input  tx_job_t          job_i,
-    // verilator lint_on UNUSEDSIGNAL
+    input  logic             job_push_i,
+    input  pay_len_t         job_len_i,
     input  logic             piece_valid_i,
     output logic             piece_ready_o,
     input  tx_piece_t        piece_i,
@@ -35,7 +31,6 @@ module rnic_tx_payload
     input  dma_rd_ctl_t      rd_rsp_ctl_i,
     output logic             head_valid_o,
     output dma_err_e         head_err_o,
-    output tx_job_t          head_job_o,
     input  logic             head_pop_i,
     output logic             pay_valid_o,
     input  logic             pay_ready_i,
@@ -57,54 +52,18 @@ module rnic_tx_payload
   endfunction
 
   // ---------------------------------------------------------------- jobs
-  // One queue of jobs until they leave, and the lengths once more for the gathering and the writing side, which run
-  // ahead of each other. None of the others can be full when the first is not.
-  logic glen_valid, glen_pop, wlen_valid, wlen_pop, job_push;
+  // Their lengths, for the gathering and the writing side, which run ahead of each other. Neither can be full when there are no more jobs
+  // than that.
+  logic glen_valid, glen_pop, wlen_valid, wlen_pop;
   pay_len_t glen, wlen;
   /* verilator lint_off PINCONNECTEMPTY */
-  logic glen_ready, wlen_ready, job_held, done_ready;
-  assign job_push = job_valid_i && job_ready_o;
-  typedef struct packed {
-    qp_idx_t     qp_idx;
-    logic [7:0]  opcode;
-    logic        se;
-    logic        ack_req;
-    psn_t        psn;
-    pay_len_t    payload_len;
-    logic [63:0] swap_add;
-  } common_t;
-  common_t common_in, common;
-  assign common_in = '{qp_idx: job_i.qp_idx, opcode: job_i.opcode, se: job_i.se, ack_req: job_i.ack_req, psn: job_i.psn,
-                       payload_len: job_i.payload_len, swap_add: job_i.swap_add};
-  localparam int unsigned OwnW = Responses ? 8 + 24 : 64 + 32 + 32 + 32 + 64;
-  logic [OwnW-1:0] own_in, own;
-  if (Responses) begin : g_responses
-    assign own_in = {job_i.syndrome, job_i.msn};
-  end else begin : g_requests
-    assign own_in = {job_i.va, job_i.rkey, job_i.dma_len, job_i.imm, job_i.compare};
-  end
-  rnic_fifo #(.Width($bits(common_t) + OwnW), .Depth(NumJob)) u_jobs (
-      .clk_i, .rst_i, .in_valid_i(job_valid_i), .in_ready_o(job_ready_o), .in_data_i({common_in, own_in}),
-      .out_valid_o(job_held), .out_ready_i(head_pop_i), .out_data_o({common, own}), .level_o()
-  );
-  always_comb begin
-    head_job_o             = '0;
-    head_job_o.qp_idx      = common.qp_idx;
-    head_job_o.opcode      = common.opcode;
-    head_job_o.se          = common.se;
-    head_job_o.ack_req     = common.ack_req;
-    head_job_o.psn         = common.psn;
-    head_job_o.payload_len = common.payload_len;
-    head_job_o.swap_add    = common.swap_add;
-    if (Responses) {head_job_o.syndrome, head_job_o.msn} = own[31:0];
-    else {head_job_o.va, head_job_o.rkey, head_job_o.dma_len, head_job_o.imm, head_job_o.compare} = 224'(own);
-  end
+  logic glen_ready, wlen_ready, done_ready;
   rnic_fifo #(.Width($bits(pay_len_t)), .Depth(NumJob)) u_glen (
-      .clk_i, .rst_i, .in_valid_i(job_push), .in_ready_o(glen_ready), .in_data_i(job_i.payload_len),
+      .clk_i, .rst_i, .in_valid_i(job_push_i), .in_ready_o(glen_ready), .in_data_i(job_len_i),
       .out_valid_o(glen_valid), .out_ready_i(glen_pop), .out_data_o(glen), .level_o()
   );
   rnic_fifo #(.Width($bits(pay_len_t)), .Depth(NumJob)) u_wlen (
-      .clk_i, .rst_i, .in_valid_i(job_push), .in_ready_o(wlen_ready), .in_data_i(job_i.payload_len),
+      .clk_i, .rst_i, .in_valid_i(job_push_i), .in_ready_o(wlen_ready), .in_data_i(job_len_i),
       .out_valid_o(wlen_valid), .out_ready_i(wlen_pop), .out_data_o(wlen), .level_o()
   );
 
@@ -115,7 +74,12 @@ module rnic_tx_payload
     pay_len_t         len;
     logic [DataW-1:0] data;
   } note_t;
-  note_t note_in, note;
+  // verilator lint_off UNUSEDSIGNAL
+  note_t note_in;
+  // verilator lint_on UNUSEDSIGNAL
+  note_t note_next;
+  localparam int unsigned NoteW = Responses ? $bits(note_t) - DataW : $bits(note_t);   // (an inline piece's bytes are the low bits)
+  logic [NoteW-1:0] note_bits;
   logic note_push, note_ready, note_valid, note_pop;
   logic gathering_q, start, room_ok;
   pay_len_t want_q;              // bytes of the job that no piece covers yet
@@ -133,11 +97,12 @@ module rnic_tx_payload
   assign rd_req_valid_o = gathering_q && piece_valid_i && !piece_i.is_inline && note_ready;
   assign piece_ready_o  = gathering_q && note_ready && (piece_i.is_inline || rd_req_ready_i);
   assign note_push      = piece_valid_i && piece_ready_o;
-  assign note_in        = '{is_inline: piece_i.is_inline, last: piece_i.len == want_q, len: piece_i.len, data: piece_data_i};
-  rnic_fifo #(.Width($bits(note_t)), .Depth(NumPiece)) u_notes (
-      .clk_i, .rst_i, .in_valid_i(note_push), .in_ready_o(note_ready), .in_data_i(note_in),
-      .out_valid_o(note_valid), .out_ready_i(note_pop), .out_data_o(note), .level_o()
+  assign note_in        = '{is_inline: piece_i.is_inline && !Responses, last: piece_i.len == want_q, len: piece_i.len, data: piece_data_i};
+  rnic_fifo #(.Width(NoteW), .Depth(NumPiece)) u_notes (
+      .clk_i, .rst_i, .in_valid_i(note_push), .in_ready_o(note_ready), .in_data_i(note_in[$bits(note_t)-1-:NoteW]),
+      .out_valid_o(note_valid), .out_ready_i(note_pop), .out_data_o(note_bits), .level_o()
   );
+  assign note_next = Responses ? {note_bits[NoteW-1-:$bits(note_t)-DataW], {DataW {1'b0}}} : note_t'(note_bits);
 
   always_ff @(posedge clk_i) begin
     if (rst_i) begin
@@ -157,28 +122,33 @@ module rnic_tx_payload
   end
 
   // ---------------------------------------------------------------- bytes into the packer, in the pieces' order
-  pay_len_t fed_q, rest;
-  logic gb_valid, gb_ready, fire, piece_end;
+  // The piece at hand stands in a register, and what is left of it counts down.
+  pay_len_t left_q;
+  // verilator lint_off UNUSEDSIGNAL
+  note_t note;                 // (its length is in left_q)
+  // verilator lint_on UNUSEDSIGNAL
+  logic here_q, gb_valid, gb_ready, fire, piece_end;
   logic [CntW-1:0] gb_cnt;
   dma_err_e err_q, err;
-  assign rest           = note.len - fed_q;
-  assign piece_end      = rest <= pay_len_t'(Bytes);
-  assign gb_cnt         = piece_end ? CntW'(rest) : CntW'(Bytes);
-  assign gb_valid       = note_valid && (note.is_inline || rd_rsp_valid_i);
+  assign piece_end      = left_q <= pay_len_t'(Bytes);
+  assign gb_cnt         = piece_end ? CntW'(left_q) : CntW'(Bytes);
+  assign gb_valid       = here_q && (note.is_inline || rd_rsp_valid_i);
   assign fire           = gb_valid && gb_ready;
-  assign note_pop       = fire && piece_end;
-  assign rd_rsp_ready_o = note_valid && !note.is_inline && gb_ready;
+  assign note_pop       = note_valid && (!here_q || (fire && piece_end));
+  assign rd_rsp_ready_o = here_q && !note.is_inline && gb_ready;
   always_comb begin
     err = err_q;  // the first one of the job stays
     if (!note.is_inline && rd_rsp_ctl_i.last && err_q == DMA_ERR_OK) err = rd_rsp_ctl_i.err;
   end
   always_ff @(posedge clk_i) begin
+    if (note_pop) note <= note_next;
+    if (note_pop || fire) left_q <= note_pop ? note_next.len : left_q - pay_len_t'(Bytes);
     if (rst_i) begin
-      fed_q <= '0;
-      err_q <= DMA_ERR_OK;
-    end else if (fire) begin
-      fed_q <= piece_end ? '0 : fed_q + pay_len_t'(Bytes);
-      err_q <= (piece_end && note.last) ? DMA_ERR_OK : err;
+      here_q <= 1'b0;
+      err_q  <= DMA_ERR_OK;
+    end else begin
+      here_q <= note_pop || (here_q && !(fire && piece_end));
+      if (fire) err_q <= (piece_end && note.last) ? DMA_ERR_OK : err;
     end
   end
 
@@ -206,7 +176,7 @@ module rnic_tx_payload
 `ifdef RNIC_CUT_TX_INLINE
   assign gb_in = rd_rsp_data_i;
 `else
-  assign gb_in = note.is_inline ? note.data : rd_rsp_data_i;
+  assign gb_in = (note.is_inline && !Responses) ? note.data : rd_rsp_data_i;
 `endif
   rnic_packer #(.Bytes(Bytes), .MetaW(3)) u_packer (
       .clk_i, .rst_i, .in_valid_i(gb_valid), .in_ready_o(gb_ready), .in_data_i(gb_in), .in_cnt_i(gb_cnt),
@@ -233,14 +203,15 @@ module rnic_tx_payload
 
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
-      if (job_push) a_job_room : assert (glen_ready && wlen_ready);
-      if (job_push) a_job_len : assert (job_i.payload_len <= pay_len_t'(4096));
+      if (job_push_i) a_job_room : assert (glen_ready && wlen_ready);
+      if (job_push_i) a_job_len : assert (job_len_i <= pay_len_t'(4096));
       if (note_push) a_pieces_add_up : assert (piece_i.len != '0 && piece_i.len <= want_q);
       if (note_push && piece_i.is_inline) a_inline_fits : assert (piece_i.len <= pay_len_t'(Bytes));
       if (fire && !note.is_inline) a_read_in_step : assert (rd_rsp_ctl_i.last == piece_end);
       if (put) a_reserved : assert (pay_room);
       if (wlen_pop) a_done_room : assert (done_ready);
-      if (head_pop_i) a_pop_valid : assert (head_valid_o && job_held);
+      if (head_pop_i) a_pop_valid : assert (head_valid_o);
+      if (note_push && Responses) a_not_inline : assert (!piece_i.is_inline);
     end
   end
 endmodule

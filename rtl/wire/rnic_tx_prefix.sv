@@ -7,11 +7,14 @@
 module rnic_tx_prefix #(
     parameter int unsigned DataW = 64,
     parameter int unsigned HdrMax = 60,     // bytes
-    parameter int unsigned Unit = 4,        // header lengths are multiples of this
+    parameter int unsigned Unit = 4,        // header lengths are multiples of this,
+    parameter int unsigned Extra = 0,       // and this beyond them
+    parameter int unsigned TotalMax = 8191, // bytes of header and body
     parameter bit BackToBack = 1'b1,
     localparam int unsigned Bytes = DataW / 8,
     localparam int unsigned CntW = $clog2(Bytes + 1),
-    localparam int unsigned LenW = $clog2(HdrMax + 1)
+    localparam int unsigned LenW = $clog2(HdrMax + 1),
+    localparam int unsigned TotalW = $clog2(TotalMax + 1)
 ) (
     input  logic                clk_i,
     input  logic                rst_i,
@@ -19,7 +22,7 @@ module rnic_tx_prefix #(
     output logic                start_ready_o,
     input  logic [8*HdrMax-1:0] start_hdr_i,
     input  logic [LenW-1:0]     start_hdr_len_i,
-    input  logic [15:0]         start_total_i,
+    input  logic [TotalW-1:0]   start_total_i,
     input  logic                body_valid_i,
     output logic                body_ready_o,
     input  logic [DataW-1:0]    body_data_i,
@@ -30,23 +33,29 @@ module rnic_tx_prefix #(
     output logic                out_last_o,
     output logic                busy_o
 );
-  localparam int unsigned HdrBeats = (HdrMax + Bytes - 1) / Bytes;
+  localparam int unsigned HdrBeats = HdrMax / Bytes + 1;   // with what is behind a header that ends with a beat
+  localparam int unsigned IdxW = (HdrBeats > 1) ? $clog2(HdrBeats) : 1;
   localparam int unsigned OffW = $clog2(Bytes / Unit);
   localparam int unsigned UnitW = $clog2(8 * Unit);
 
   logic busy_q, in_hdr, need_body, fire;
-  logic [HdrBeats*DataW-1:0] hdr_q;   // what is left of the header; later what is left of the last body beat
-  logic [LenW-1:0] hdr_left_q;        // below a beat: where the body begins
-  logic [15:0] total_q, body_q;       // bytes still to give, to take
+  // A choice among the header's beats is smaller than shifting them.
+  logic [HdrBeats-1:0][DataW-1:0] hdr_q;
+  logic [IdxW-1:0] idx_q;             // its beat
+  logic [DataW-1:0] rest_q, head;     // what is left of the last body beat
+  logic behind_q;                     // a beat of the body was given
+  logic [LenW-1:0] hdr_left_q;        // below a beat: where the body begins, and as many bytes are at hand when that much is to come
+  logic [TotalW-1:0] total_q;         // bytes still to give
   logic [2*DataW-1:0] body;
 
   assign in_hdr    = 32'(hdr_left_q) >= Bytes;
-  assign need_body = !in_hdr && body_q != '0;
-  assign body      = need_body ? {DataW'(0), body_data_i} << {OffW'(hdr_left_q >> $clog2(Unit)), UnitW'(0)} : '0;
+  assign need_body = !in_hdr && total_q > TotalW'(hdr_left_q);
+  assign body      = need_body ? {DataW'(0), body_data_i} << {OffW'(hdr_left_q >> $clog2(Unit)), UnitW'(8 * Extra)} : '0;
 
   assign out_valid_o  = busy_q && (!need_body || body_valid_i);
-  assign out_data_o   = hdr_q[DataW-1:0] | body[DataW-1:0];
-  assign out_last_o   = total_q <= 16'(Bytes);
+  assign head         = behind_q ? rest_q : hdr_q[idx_q];
+  assign out_data_o   = head | body[DataW-1:0];
+  assign out_last_o   = total_q <= TotalW'(Bytes);
   assign out_cnt_o    = out_last_o ? CntW'(total_q) : CntW'(Bytes);
   assign fire         = out_valid_o && out_ready_i;
   assign body_ready_o = busy_q && need_body && out_ready_i;
@@ -62,25 +71,26 @@ module rnic_tx_prefix #(
     end
     if (start_valid_i && start_ready_o) begin
       hdr_q      <= (HdrBeats * DataW)'(start_hdr_i);
+      idx_q      <= '0;
+      behind_q   <= 1'b0;
       hdr_left_q <= start_hdr_len_i;
       total_q    <= start_total_i;
-      body_q     <= start_total_i - 16'(start_hdr_len_i);
     end else if (fire) begin
-      total_q <= total_q - 16'(Bytes);
+      total_q <= total_q - TotalW'(Bytes);
       if (in_hdr) begin
-        hdr_q      <= hdr_q >> DataW;
+        idx_q      <= idx_q + IdxW'(1);
         hdr_left_q <= hdr_left_q - LenW'(Bytes);
       end else begin
-        hdr_q[DataW-1:0] <= body[DataW+:DataW];
-        body_q           <= (body_q <= 16'(Bytes)) ? '0 : body_q - 16'(Bytes);
+        rest_q   <= body[DataW+:DataW];
+        behind_q <= 1'b1;
       end
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (!rst_i && start_valid_i) begin
-      a_unit : assert (32'(start_hdr_len_i) % Unit == 0 && 32'(start_hdr_len_i) <= HdrMax);
-      a_total : assert (start_total_i >= 16'(start_hdr_len_i) && start_total_i != '0);
+      a_unit : assert (32'(start_hdr_len_i) % Unit == Extra && 32'(start_hdr_len_i) <= HdrMax);
+      a_total : assert (start_total_i >= TotalW'(start_hdr_len_i) && start_total_i != '0);
     end
   end
 endmodule

@@ -12,7 +12,7 @@ module rnic_wire
     parameter int unsigned DataW = 64,
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned RxBufBytes = 16384,  // payload of received requests, of responses: a power of two each
-    parameter int unsigned RxNumDesc = 128,     // packets in each of the two: a power of two
+    parameter int unsigned RxNumDesc = RxBufBytes / 128,  // packets in each of the two: a power of two
     parameter int unsigned TxBufBytes = (DataW >= 256) ? 32768 : 8192, // payload per source, 8192 or more: a power of two
     parameter bit Ipv6 = 1'b1                   // else IPv4 alone
 ) (
@@ -83,15 +83,21 @@ module rnic_wire
   // ---------------------------------------------------------------- transmit
   logic [1:0] head_valid, head_pop, src_pay_valid, src_pay_ready;
   dma_err_e [1:0] head_err;
-  tx_job_t [1:0] head_job;
+  logic head_src;
+  logic [1:0] job_push;
+  tx_head_t head_job;
   logic [1:0][DataW-1:0] src_pay_data;
+  rnic_tx_jobs #(.QpIdxW(QpIdxW)) u_tx_jobs (
+      .clk_i, .rst_i, .job_valid_i(tx_job_valid_i), .job_ready_o(tx_job_ready_o), .job_i(tx_job_i), .push_o(job_push),
+      .src_i(head_src), .head_o(head_job), .pop_i(head_pop)
+  );
   for (genvar s = 0; s < 2; s++) begin : g_tx_payload
     rnic_tx_payload #(.DataW(DataW), .BufBytes(TxBufBytes), .Responses(s == 1)) u_tx_payload (
-        .clk_i, .rst_i, .job_valid_i(tx_job_valid_i[s]), .job_ready_o(tx_job_ready_o[s]), .job_i(tx_job_i[s]),
+        .clk_i, .rst_i, .job_push_i(job_push[s]), .job_len_i(tx_job_i[s].payload_len),
         .piece_valid_i(tx_piece_valid_i[s]), .piece_ready_o(tx_piece_ready_o[s]), .piece_i(tx_piece_i[s]),
         .piece_data_i(tx_piece_data_i[s]), .rd_req_valid_o(rd_req_valid_o[s]), .rd_req_ready_i(rd_req_ready_i[s]),
         .rd_req_o(rd_req_o[s]), .rd_rsp_valid_i(rd_rsp_valid_i[s]), .rd_rsp_ready_o(rd_rsp_ready_o[s]),
-        .rd_rsp_data_i, .rd_rsp_ctl_i, .head_valid_o(head_valid[s]), .head_err_o(head_err[s]), .head_job_o(head_job[s]),
+        .rd_rsp_data_i, .rd_rsp_ctl_i, .head_valid_o(head_valid[s]), .head_err_o(head_err[s]),
         .head_pop_i(head_pop[s]), .pay_valid_o(src_pay_valid[s]), .pay_ready_i(src_pay_ready[s]),
         .pay_data_o(src_pay_data[s])
     );
@@ -107,7 +113,7 @@ module rnic_wire
   tx_err_t tx_fail_err;
   counter_id_e hdr_cnt;
   rnic_tx_builder #(.QpIdxW(QpIdxW), .Ipv6(Ipv6)) u_tx_builder (
-      .clk_i, .rst_i, .port_cfg_i, .head_valid_i(head_valid), .head_err_i(head_err), .head_job_i(head_job),
+      .clk_i, .rst_i, .port_cfg_i, .head_valid_i(head_valid), .head_err_i(head_err), .head_src_o(head_src), .head_job_i(head_job),
       .head_pop_o(head_pop), .cold_req_valid_o, .cold_req_ready_i, .cold_req_idx_o, .cold_rsp_valid_i, .cold_rsp_i,
       .idle_i(tx_idle), .fail_o(tx_fail), .fail_err_o(tx_fail_err), .hdr_valid_o(hdr_valid), .hdr_ready_i(hdr_ready),
       .hdr_src_o(hdr_src), .hdr_ip_o(hdr_ip), .hdr_ip_len_o(hdr_ip_len), .hdr_ip_total_o(hdr_ip_total),
@@ -123,7 +129,7 @@ module rnic_wire
   assign src_pay_ready = {join_pay_ready && join_src_q, join_pay_ready && !join_src_q};
   rnic_tx_prefix #(.DataW(DataW), .HdrMax(IpHdrMax), .Unit(4), .BackToBack(1'b1)) u_tx_join (
       .clk_i, .rst_i, .start_valid_i(hdr_valid && meta_ready), .start_ready_o(join_ready), .start_hdr_i(hdr_ip),
-      .start_hdr_len_i(hdr_ip_len), .start_total_i(hdr_ip_total), .body_valid_i(src_pay_valid[join_src_q]),
+      .start_hdr_len_i(hdr_ip_len), .start_total_i(hdr_ip_total[12:0]), .body_valid_i(src_pay_valid[join_src_q]),
       .body_ready_o(join_pay_ready), .body_data_i(src_pay_data[join_src_q]), .out_valid_o(tx_ip_valid),
       .out_ready_i(tx_ip_ready), .out_data_o(tx_ip_data), .out_cnt_o(tx_ip_cnt), .out_last_o(tx_ip_last),
       .busy_o(join_busy)

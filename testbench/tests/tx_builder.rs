@@ -83,11 +83,11 @@ fn random_job(rng: &mut Stream, qp_idx: u16, opcode: u8) -> Job {
     }
 }
 
-/// Splits a payload into pieces, of host memory and inline.
+/// Splits a payload into pieces, of host memory and inline; with a `beat` of 0 none is inline.
 fn random_pieces(rng: &mut Stream, mut len: usize, beat: usize) -> Vec<Piece> {
     let mut pieces = Vec::new();
     while len > 0 {
-        if rng.chance(0.3) {
+        if beat > 0 && rng.chance(0.3) {
             let n = (1 + rng.below(beat as u64) as usize).min(len);
             pieces.push(Piece::Inline((0..n).map(|_| rng.bits() as u8).collect()));
             len -= n;
@@ -173,7 +173,7 @@ fn random_jobs_become_the_frames_that_the_library_writes_in_the_order_of_their_s
                     _ if rng.chance(0.1) => 4096,
                     _ => rng.below(200) as usize,
                 };
-                let pieces = random_pieces(&mut rng, len, width / 8);
+                let pieces = random_pieces(&mut rng, len, if source == 0 { width / 8 } else { 0 });
                 expected[source].push(bench.expected_frame(&job, &bytes(&pieces)));
                 counters[counter(&job) as usize] += 1;
                 counters[Counter::TxFrames as usize] += 1;
@@ -393,7 +393,12 @@ fn a_job_whose_read_fails_is_not_sent_and_reported_in_its_turn() {
                                 len: 300,
                             },
                         ]),
-                        _ => pieces.extend([Piece::Inline(vec![1, 2, 3]), bad, Piece::Inline(vec![4])]),
+                        _ if source == 0 => pieces.extend([Piece::Inline(vec![1, 2, 3]), bad, Piece::Inline(vec![4])]),
+                        _ => pieces.extend([
+                            Piece::Dma { addr: 0x3003, len: 3 },
+                            bad,
+                            Piece::Dma { addr: 0x4001, len: 1 },
+                        ]),
                     }
                     failures[source].push(TxFailure {
                         source,
