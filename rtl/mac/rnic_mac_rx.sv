@@ -47,12 +47,13 @@ module rnic_mac_rx
   logic [7:0][7:0] acc_q;
   logic [3:0] acc_cnt_q;
   logic [LenW-1:0] len_q;       // bytes without FCS, up to MaxBytes + 1
+  logic fits_q;
   logic [31:0] crc_q;
   logic bad_er_q, lost_q;
 
   logic take, fits, over, ends, good_fcs, runt, bad, full, lost;
   assign take     = state_q == R_DATA && dv_q && tail_cnt_q == 3'd4;
-  assign fits     = len_q < LenW'(MaxBytes);
+  assign fits     = fits_q;            // len_q < MaxBytes
 `ifdef RNIC_CUT_MAC_OVERSIZE
   assign over     = 1'b0;
 `else
@@ -89,6 +90,7 @@ module rnic_mac_rx
         tail_cnt_q <= '0;
         acc_cnt_q  <= '0;
         len_q      <= '0;
+        fits_q     <= 1'b1;
         crc_q      <= '1;
         bad_er_q   <= 1'b0;
         lost_q     <= 1'b0;
@@ -113,6 +115,7 @@ module rnic_mac_rx
         if (er_q) bad_er_q <= 1'b1;
 `endif
         if (take && len_q <= LenW'(MaxBytes)) len_q <= len_q + LenW'(1);
+        if (take && len_q == LenW'(MaxBytes - 1)) fits_q <= 1'b0;
         if (take && fits) begin
           acc_q[full?3'd0 : acc_cnt_q[2:0]] <= tail_q[3];
           acc_cnt_q <= full ? 4'd1 : acc_cnt_q + 4'd1;
