@@ -177,7 +177,9 @@ module rnic_core
       .clk_i, .rst_i, .in_valid_i(fetch_valid), .in_ready_o(fetch_ready), .in_data_i(fetch),
       .out_valid_o(rd_req_valid[RdCtrl]), .out_ready_i(rd_req_ready[RdCtrl]), .out_data_o(rd_req[RdCtrl])
   );
-  for (genvar r = 0; r < 4; r++) begin : g_cold
+  // The requester asks by a state of its own, and a cycle more would show in the rate of small packets.
+  assign {cold_valid[RdrSend], cold_idx[RdrSend], cold_req_ready[RdrSend]} = {cold_req_valid[RdrSend], cold_req_idx[RdrSend], cold_ready[RdrSend]};
+  for (genvar r = RdrRecv; r < 4; r++) begin : g_cold
     rnic_slice #(.Width($bits(qp_idx_t))) u_slice (
         .clk_i, .rst_i, .in_valid_i(cold_req_valid[r]), .in_ready_o(cold_req_ready[r]), .in_data_i(cold_req_idx[r]),
         .out_valid_o(cold_valid[r]), .out_ready_i(cold_ready[r]), .out_data_o(cold_idx[r])
