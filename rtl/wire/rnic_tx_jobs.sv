@@ -76,8 +76,6 @@ module rnic_tx_jobs
         rd_q[s] <= rd_q[s] + (PtrW + 1)'(pop_i[s]);
       end
     end
-    if (!rst_i) begin
-      for (int unsigned s = 0; s < 2; s++) if (pop_i[s]) a_pop_valid : assert (wr_q[s] != rd_q[s]);
-    end
+    if (!rst_i) a_pop_valid : assert ((!pop_i[0] || wr_q[0] != rd_q[0]) && (!pop_i[1] || wr_q[1] != rd_q[1]));
   end
 endmodule
