@@ -117,11 +117,14 @@ fn end(bench: &Rc<RefCell<Bench>>, n: usize) -> End {
     End::set_up(Device::open(bus, open_params()).unwrap(), n).unwrap()
 }
 
+/// Frames on their way from the core to the board.
+type Frames = Rc<RefCell<Vec<Vec<u8>>>>;
+
 struct Pair {
     bench: Rc<RefCell<Bench>>,
     ends: [End; 2],
     /// The core behind PCIe, if the second end is one, and the frames that it sent.
-    core: Option<(SharedWorld, Rc<RefCell<Vec<Vec<u8>>>>)>,
+    core: Option<(SharedWorld, Frames)>,
     /// Frames of the board that the core has got.
     taken: Cell<usize>,
 }
