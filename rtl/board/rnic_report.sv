@@ -5,7 +5,7 @@
 module rnic_report #(
     parameter int unsigned NumWord = 4,      // of 16 bits
     parameter int unsigned Div = 50,         // clock cycles a bit
-    parameter int unsigned Period = 41_666_667
+    parameter int unsigned Period = 50_000_000
 ) (
     input  logic                       clk_i,
     input  logic                       rst_i,
