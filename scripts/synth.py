@@ -84,7 +84,8 @@ def synth(block, files):
     top = block["module"]
     script = directory / "synth.ys"
     netlist = directory / "netlist.json" if block["core"] else None
-    script.write_text(ecp5.recipe(top, files, block["params"], stat, netlist, parts=ecp5.CORE_PARTS if block["core"] else ()))
+    by_part = directory / "parts.json" if block["core"] else None
+    script.write_text(ecp5.recipe(top, files, block["params"], stat, netlist, parts=ecp5.CORE_PARTS if block["core"] else (), by_part=by_part))
     result = {"name": block["name"], "module": top, "params": block["params"], "core": block["core"], "limit": block.get("limit", {})}
     started = time.monotonic()
     with log.open("w") as output:
@@ -96,7 +97,7 @@ def synth(block, files):
     result["mib"] = usage.ru_maxrss // 1024
     if status != 0:
         return result | {"error": why(status, log)}
-    return result | ecp5.cells(stat)
+    return result | ecp5.cells(stat) | ({"parts": ecp5.cells(by_part)["parts"]} if by_part else {})
 
 
 def run(blocks, jobs):
