@@ -26,7 +26,7 @@ def synthesise(board, image, params, work):
     # The core, the board's tops, and Yosys's shells of the ECP5's cells.
     files = ecp5.listed("rtl/rnic.f") + ecp5.listed("rtl/board/board.f") + ["rtl/board/ecp5_shells.v", shells]
     parts = [] if image == "loopback" else ecp5.CORE_PARTS
-    script.write_text(ecp5.recipe(board, files, {"Loopback": int(image == "loopback")} | params, stat, netlist, parts))
+    script.write_text(ecp5.recipe(board, files, {"Loopback": int(image == "loopback")} | params, stat, netlist, parts, ecp5.FAST_PARTS))
     code, seconds = run("synthesis", [sys.executable, ROOT / "scripts" / "yosys.py", "-s", script], work / "yosys.log")
     if code != 0:
         return None, None

@@ -15,6 +15,12 @@ CLOCK_PORT = re.compile(r"^(clk\w*|\w*_rx_clk)_i$")
 CLOCK_NETS = ["clk_gtx", "clk_sys"]
 
 
+def core_mhz():
+    """The clock of a board's core, from spec/."""
+    consts = {c["name"]: c.get("value") for c in tomllib.loads((ROOT / "spec/params.toml").read_text())["const"]}
+    return consts["BOARD_VCO_HZ"] / consts["BOARD_SYS_DIV"] / 1e6
+
+
 def ports(text):
     """Bits of the ports of the first module, as an LPF names them."""
     header = re.sub(r"//[^\n]*", "", text)
@@ -45,6 +51,9 @@ def faults_of(name, top, lpf):
     faults += [f"pin {s} is given twice" for s in sorted(set(pins)) if pins.count(s) > 1]
     faults += [f"clock {p} has no FREQUENCY" for p in wanted if CLOCK_PORT.match(p) and p not in port_clocks]
     faults += [f"clock {n} has no FREQUENCY" for n in CLOCK_NETS if n not in net_clocks]
+    core = net_clocks.get("clk_sys")
+    if core and abs(float(core) - core_mhz()) > 0.001:
+        faults.append(f"clk_sys has {core} MHz, spec/params.toml says {core_mhz():.3f}")
     faults += [f"{p} has a FREQUENCY, but is no clock" for p in port_clocks if p not in wanted or not CLOCK_PORT.match(p)]
     rest = re.sub(r'(LOCATE COMP|IOBUF PORT|FREQUENCY (PORT|NET)|BLOCK (RESETPATHS|ASYNCPATHS))[^;]*;', "", lpf).split()
     if rest:
@@ -71,6 +80,7 @@ def self_test(board):
         "a pin twice": re.sub(r'(COMP "eth_rxd_i\[1\]" SITE )"\w+"', r'\1"' + re.search(r'"eth_rxd_i\[0\]" SITE "(\w+)"', lpf)[1] + '"', lpf),
         "an input clock without a frequency": re.sub(r'FREQUENCY PORT "eth_rx_clk_i"[^\n]*\n', "", lpf),
         "a PLL clock without a frequency": re.sub(r'FREQUENCY NET "clk_gtx"[^\n]*\n', "", lpf),
+        "a core's clock that is not the PLL's": re.sub(r'"clk_sys" [\d.]+', '"clk_sys" 50', lpf),
         "a line that nobody reads": lpf + 'LOCAT COMP "x" SITE "A1";\n',
     }
     return [f"{board}: {name} is not found" for name, text in cases.items() if text == lpf or not faults_of(board, top, text)]

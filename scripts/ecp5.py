@@ -20,6 +20,8 @@ MAP = [
     "opt_lut_ins -tech lattice",
     "clean",
 ]
+# Of another clock than the rest. Mapped as one with a core whose paths are longer, it would get tables that are small and slow.
+FAST_PARTS = ["rnic_mac"]
 CORE_PARTS = ["rnic_host", "rnic_ctrl", "rnic_qp", "rnic_send", "rnic_recv", "rnic_wire"]
 
 
@@ -33,29 +35,32 @@ def listed(path):
     return files
 
 
-def recipe(top, files, params, stat, netlist=None, parts=(), by_part=None, defines=(), verilog=None):
-    """A Yosys script. `params` by name; `parts`: modules that are made smaller one by one before they are mapped as one; `stat`, `netlist` (JSON),
-    `verilog`: files that it leaves. `by_part`: a file for statistics of parts, each mapped by itself."""
-    apart = [f"setattr -mod -set keep_hierarchy 1 {m} {m}$*" for m in parts]
+def recipe(top, files, params, stat, netlist=None, parts=(), fast=(), by_part=None, defines=(), verilog=None, smoke=False):
+    """A Yosys script. `params` by name; `parts`: modules that are made smaller one by one before they are mapped as one; `fast`: modules that are mapped
+    by themselves; `stat`, `netlist` (JSON), `verilog`: files that it leaves. `by_part`: a file for statistics of parts, each mapped by itself. `smoke`: ends when memories have
+    become block RAMs and distributed RAMs, and nothing is a latch."""
+    apart = [f"setattr -mod -set keep_hierarchy 1 {m} {m}$*" for m in [*parts, *fast]]
     lines = [
         # Assertions are no hardware, but what leads to them would be mapped.
-        f"read_slang --ignore-assertions --unroll-limit 100000 {'--keep-hierarchy ' if parts else ''}--top {top} "
+        f"read_slang --ignore-assertions --unroll-limit 100000 {'--keep-hierarchy ' if apart else ''}--top {top} "
         + " ".join([f"-G {k}={v}" for k, v in params.items()] + [f"-D {d}" for d in defines]) + " " + " ".join(str(f) for f in files),
         f"hierarchy -check -top {top}",
         *apart,
         # Tables of constants stay logic: as block RAMs they take 16 of them, with little in each.
         "memory_map -rom-only",
-        f"synth_ecp5 -cmp2softlogic -top {top} -run begin:map_luts",
+        f"synth_ecp5 -cmp2softlogic -top {top} -run begin:{'map_ffram' if smoke else 'map_luts'}",
         "check -latchonly -assert",
-        _ram_delays(),
     ]
+    if smoke:
+        return "\n".join([*lines, f"tee -q -o {stat} stat -json"]) + "\n"
+    lines.append(_ram_delays())
     if by_part:
         lines += ["design -save unmapped", *MAP, f"tee -q -o {by_part} stat -json", "design -load unmapped"]
     if parts:
-        lines += ["setattr -mod -unset keep_hierarchy *", "flatten", "clean", "opt -fast"]
+        lines += [*[f"setattr -mod -unset keep_hierarchy {m} {m}$*" for m in parts], "flatten", "clean", "opt -fast"]
     lines += [*MAP, "hierarchy -check", f"tee -q -o {stat} stat -json", "blackbox =A:whitebox"]
     if netlist:
-        lines += ["check -noinit", f"write_json {netlist}"]
+        lines += ["setattr -mod -unset keep_hierarchy *", "flatten", "clean", "check -noinit", f"write_json {netlist}"]
     if verilog:
         # Bit by bit: what goes round through two bits of a vector is no loop.
         lines += ["splitnets", f"write_verilog -noattr {verilog}"]

@@ -75,8 +75,8 @@ def why(status, log):
     return "\n".join(told) or f"Yosys ended with {os.waitstatus_to_exitcode(status)} and said nothing"
 
 
-def synth(block, files):
-    """Runs Yosys on one block and returns its cells by type."""
+def synth(block, files, smoke):
+    """Runs Yosys on one block and returns its cells by type; with `smoke` of its memories alone."""
     directory = OUT / block["name"]
     directory.mkdir(parents=True, exist_ok=True)
     stat, log = directory / "stat.json", directory / "yosys.log"
@@ -84,8 +84,8 @@ def synth(block, files):
     top = block["module"]
     script = directory / "synth.ys"
     netlist = directory / "netlist.json" if block["core"] else None
-    by_part = directory / "parts.json" if block["core"] else None
-    script.write_text(ecp5.recipe(top, files, block["params"], stat, netlist, parts=ecp5.CORE_PARTS if block["core"] else (), by_part=by_part))
+    by_part = directory / "parts.json" if block["core"] and not smoke else None
+    script.write_text(ecp5.recipe(top, files, block["params"], stat, netlist, parts=ecp5.CORE_PARTS if block["core"] else (), by_part=by_part, smoke=smoke))
     result = {"name": block["name"], "module": top, "params": block["params"], "core": block["core"], "limit": block.get("limit", {})}
     started = time.monotonic()
     with log.open("w") as output:
@@ -100,7 +100,7 @@ def synth(block, files):
     return result | ecp5.cells(stat) | ({"parts": ecp5.cells(by_part)["parts"]} if by_part else {})
 
 
-def run(blocks, jobs):
+def run(blocks, jobs, smoke):
     """Results by name. Tells when a block ends, and every half minute what is still at work."""
     files, results = ecp5.listed("rtl/rnic.f"), {}
     check_params(blocks, files)
@@ -109,7 +109,7 @@ def run(blocks, jobs):
 
     def one(block):
         started[block["name"]] = time.monotonic()
-        return synth(block, files)
+        return synth(block, files, smoke)
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         waiting = {pool.submit(one, b) for b in blocks}
@@ -118,7 +118,8 @@ def run(blocks, jobs):
             for future in done:
                 r = future.result()
                 results[r["name"]] = r
-                told = "FAILED" if "error" in r else f"{r['lut4']} LUT4, {r['ff']} FF, {r['ebr']} EBR"
+                lut_ff = "" if smoke else f"{r.get('lut4')} LUT4, {r.get('ff')} FF, "
+                told = "FAILED" if "error" in r else f"{lut_ff}{r['ebr']} EBR"
                 print(f"[{len(results)}/{len(blocks)}] {r['name']}: {told} ({r['seconds']:.0f} s, {r['mib']} MiB)", flush=True)
             if not done:
                 at_work = [f"{n} ({time.monotonic() - t:.0f} s)" for n, t in started.items() if n not in results]
@@ -205,6 +206,7 @@ def main():
     parser.add_argument("-j", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--place", action="store_true", help="place and route the cores as well (half an hour and more for each seed)")
     parser.add_argument("--seeds", default="1,2,3,4,5", help="seeds of the placer, by comma")
+    parser.add_argument("--smoke", action="store_true", help="only until memories have become block RAMs: is there a latch, are there too many of these")
     parser.add_argument("--book", action="store_true", help="put the tables of the last whole run into the book")
     args = parser.parse_args()
     devices, blocks = read_blocks(ROOT / "constraints" / "blocks.toml")
@@ -217,19 +219,19 @@ def main():
     whole = not args.names
     blocks = [b for b in blocks if whole or b["name"] in args.names]
     OUT.mkdir(parents=True, exist_ok=True)
-    results = run(blocks, args.j)
+    results = run(blocks, args.j, args.smoke)
     rows = [results[b["name"]] for b in blocks]
     good = [r for r in rows if "error" not in r]
     if args.place:
         place(rows, blocks, devices, [int(s) for s in args.seeds.split(",")])
-    for lines in tables(good, devices):
+    for lines in [] if args.smoke else tables(good, devices):
         widths = [max(len(l[i]) for l in lines) for i in range(len(lines[0]))]
         print()
         for l in lines:
             print(f"{l[0]:{widths[0]}}  " + "  ".join(f"{cell:>{w}}" for cell, w in zip(l[1:], widths[1:])))
-    report = {"devices": devices, "blocks": rows}
-    (OUT / "report.json").write_text(json.dumps(report, indent=1) + "\n")
-    print(f"\nwrote {(OUT / 'report.json').relative_to(ROOT)}")
+    if not args.smoke:
+        (OUT / "report.json").write_text(json.dumps({"devices": devices, "blocks": rows}, indent=1) + "\n")
+        print(f"\nwrote {(OUT / 'report.json').relative_to(ROOT)}")
     for r in rows:
         if "error" in r:
             print(f"\n{r['name']} failed (log: out/synth/{r['name']}/yosys.log):\n{r['error']}", file=sys.stderr)

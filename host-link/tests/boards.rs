@@ -54,7 +54,7 @@ impl Bench {
         };
         for board in &mut bench.boards {
             board.phy.link(true, true);
-            board.until("link", 3_000_000, |b| b.dut.get("link_o") == 1);
+            board.until("link", 170_000 * SYS, |b| b.dut.get("link_o") == 1);
             board.out.clear();
         }
         bench

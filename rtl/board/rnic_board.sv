@@ -5,9 +5,10 @@
 // host's session is up, Loopback: PHY answers. MDIO leaves as value, output enable and input for the board's pad.
 module rnic_board
   import rnic_mac_pkg::*;
+  import rnic_spec_pkg::*;
 #(
     parameter bit Loopback = 1'b0,
-    parameter int unsigned SysHz = 41_666_667,             // rnic_ecp5_pll
+    parameter int unsigned SysHz = BOARD_VCO_HZ / BOARD_SYS_DIV,   // rnic_ecp5_pll
     parameter int unsigned Baud = 1_000_000,
     parameter int unsigned QpIdxW = 8,
     parameter bit Ipv6 = 1'b0,
@@ -43,7 +44,7 @@ module rnic_board
     output logic       led_heartbeat_o,
     output logic       led_up_o
 );
-  localparam int unsigned Div = (SysHz + Baud / 2) / Baud;   // the nearest: at 1 Mbaud 0.8 % slow
+  localparam int unsigned Div = (SysHz + Baud / 2) / Baud;   // the nearest
 
   // ---------------------------------------------------------------- reset of each clock
   logic arst, rst, gtx_rst, rx_rst;

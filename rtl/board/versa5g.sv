@@ -6,7 +6,7 @@
 module versa5g #(
     parameter bit Loopback = 1'b0,
     parameter int unsigned Baud = 1_000_000,             // more in simulation alone
-    parameter int unsigned PhyResetCycles = 1_000_000,   // 24 ms; shorter in simulation alone
+    parameter int unsigned PhyResetCycles = 1_000_000,   // 29 ms; shorter in simulation alone
     parameter int unsigned PhyPollCycles = 500_000
 ) (
     input  logic       clk100_i,        // differential: the other pin of the pair belongs to it

@@ -44,6 +44,8 @@ package rnic_spec_pkg;
   localparam int unsigned MAX_MR_LOG_LENGTH = 48;  // log2 of the longest memory region in bytes
   localparam int unsigned MAX_CQ_LOG_SIZE = 16;  // log2 of the entries of the largest completion or event queue
   localparam int unsigned MAX_CQ_PERIOD = 4095;  // longest period of event moderation in microseconds
+  localparam logic [31:0] BOARD_VCO_HZ = 32'h2cb41780;  // frequency of the oscillator inside a board's PLL: 100 MHz / 4 * 5 * 6
+  localparam logic [31:0] BOARD_SYS_DIV = 32'h00000016;  // its cycles in one of the clock of a board's core
   localparam logic [63:0] LOCAL_MEM_BASE = 64'h4000000000000000;  // bus address at which a memory on the board begins: requests of the device into its window do not go to the host
   localparam int unsigned MAX_LOG_RING = 15;  // log2 of the entries of a send, receive or shared receive queue
   localparam logic [15:0] ROCE_UDP_PORT = 16'h12b7;

@@ -3,19 +3,20 @@
 
 use std::collections::VecDeque;
 
+use openrnic_driver::spec::{BOARD_SYS_DIV, BOARD_VCO_HZ};
 use openrnic_sim::model::{BlockBuilder, BlockModel, Effort, PortId};
 
 use crate::mac_bench::{Symbol, wire_frame, with_fcs};
 use crate::phy_model::Phy;
 
-/// VCO cycles of 750 MHz in one of the line's clock.
+/// VCO cycles in one of the line's clock of 125 MHz.
 const LINE: u64 = 6;
 
-/// VCO cycles in one of the clock that the RNIC runs by, 41.67 MHz.
-pub const SYS: u64 = 18;
+/// VCO cycles in one of the clock that the RNIC runs by.
+pub const SYS: u64 = BOARD_SYS_DIV as u64;
 
 /// Its frequency.
-pub const SYS_HZ: u64 = 750_000_000 / SYS;
+pub const SYS_HZ: u64 = BOARD_VCO_HZ as u64 / SYS;
 
 /// A board's top with a PHY at its pins.
 pub struct Board {
@@ -72,7 +73,7 @@ impl Board {
             "eth_txd_o",
         ];
         let ids = ids.map(|n| dut.port(n)).to_vec();
-        let mut phy = Phy::new(1);
+        let mut phy = Phy::new(1, SYS_HZ);
         // Answers come in cycles of the RNIC's clock, 24 ns.
         phy.link(false, false);
         let mut board = Self {

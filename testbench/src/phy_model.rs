@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A PHY's two management wires: MDIO as clause 22 of IEEE 802.3 has it.
 
-/// Cycles of a PHY's slowest answer, 300 ns at 50 MHz.
-const SLOW: u32 = 15;
-
 /// Cycles since an edge that nobody counted.
 const IDLE: u32 = 1000;
 
@@ -24,11 +21,13 @@ pub struct Phy {
     due: Option<(u32, Option<bool>)>,
     driven: Option<bool>,
     since_edge: u32,
+    half: u32,
+    slow: u32,
 }
 
 impl Phy {
-    /// A PHY at this address, without a link.
-    pub fn new(addr: u32) -> Self {
+    /// A PHY at this address, without a link; cycles are those of a clock of `hz`.
+    pub fn new(addr: u32, hz: u64) -> Self {
         let mut regs = [0; 32];
         regs[2] = 0x0141;
         regs[3] = 0x0dd1;
@@ -46,6 +45,9 @@ impl Phy {
             due: None,
             driven: None,
             since_edge: IDLE,
+            half: hz.div_ceil(5_000_000) as u32,
+            // The slowest answer that is allowed, 300 ns.
+            slow: (3 * hz).div_ceil(10_000_000) as u32,
         }
     }
 
@@ -58,7 +60,7 @@ impl Phy {
     /// One cycle, with what stands on the two wires.
     ///
     /// # Panics
-    /// When MDC is faster than clause 22 allows, a cycle taken as 20 ns.
+    /// When MDC is faster than clause 22 allows: 2.5 MHz.
     pub fn cycle(&mut self, mdc: bool, wire: bool) {
         if let Some((left, value)) = self.due {
             if left == 0 {
@@ -71,7 +73,7 @@ impl Phy {
         self.since_edge += 1;
         if mdc != self.mdc {
             assert!(
-                self.since_edge >= 10,
+                self.since_edge >= self.half,
                 "MDC is faster than 2.5 MHz: {} cycles",
                 self.since_edge
             );
@@ -128,7 +130,7 @@ impl Phy {
                 32 => None,
                 n => Some(self.regs[reg as usize] >> (31 - n) & 1 == 1),
             };
-            self.due = Some((SLOW, value));
+            self.due = Some((self.slow, value));
         }
         if self.count == 32 {
             self.count = 0;

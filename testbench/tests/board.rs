@@ -5,7 +5,7 @@
 
 use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
-use openrnic_testbench::board_bench::Board;
+use openrnic_testbench::board_bench::{Board, SYS};
 use openrnic_testbench::mac_bench::{Symbol, wire_frame, with_fcs};
 
 /// `LoopMac` of `rnic_board`.
@@ -20,13 +20,13 @@ fn frame(dst: [u8; 6], src: [u8; 6], len: usize) -> Vec<u8> {
 
 fn frames_come_back(board: u32) {
     let mut b = Board::loopback(board);
-    b.until("the PHY answers", 3_000_000, |b| b.dut.get("up_o") == 1);
+    b.until("the PHY answers", 170_000 * SYS, |b| b.dut.get("up_o") == 1);
     assert_eq!(b.dut.get("link_o"), 0);
     // Nothing passes without a link.
     b.arrive(&frame(OURS, HOST, 100));
     b.run(20_000);
     b.phy.link(true, true);
-    b.until("link", 1_000_000, |b| b.dut.get("link_o") == 1);
+    b.until("link", 60_000 * SYS, |b| b.dut.get("link_o") == 1);
     assert!(b.sent.is_empty());
     let settings = b.phy.log.iter().filter(|l| l.0).count();
     assert_eq!(settings, [4, 0][board as usize], "settings written");
@@ -58,7 +58,7 @@ fn frames_come_back(board: u32) {
     }
     // A link of another speed: nothing passes any more.
     b.phy.link(true, false);
-    b.until("link goes", 1_000_000, |b| b.dut.get("link_o") == 0);
+    b.until("link goes", 60_000 * SYS, |b| b.dut.get("link_o") == 0);
     b.arrive(&frame(OURS, HOST, 100));
     b.run(30_000);
     assert_eq!(b.sent.len(), expected.len());

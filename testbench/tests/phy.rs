@@ -5,6 +5,9 @@
 use openrnic_sim::model::BlockModel;
 use openrnic_testbench::phy_model::Phy;
 
+/// `MdcHalf` of 12 makes 2.1 MHz of it.
+const CLOCK_HZ: u64 = 50_000_000;
+
 const RESET: u64 = 0;
 const NONE: u64 = 1;
 const NO_LINK: u64 = 2;
@@ -64,7 +67,7 @@ impl Bench {
 #[test]
 fn a_phy_is_found_at_any_address_set_up_and_its_link_told() {
     for addr in [0, 1, 7, 31] {
-        let mut phy = Phy::new(addr);
+        let mut phy = Phy::new(addr, CLOCK_HZ);
         phy.link(true, true);
         let mut bench = Bench::new(phy);
         assert_eq!((bench.dut.get("state_o"), bench.dut.get("phy_rst_n_o")), (RESET, 0));
@@ -95,7 +98,7 @@ fn a_phy_is_found_at_any_address_set_up_and_its_link_told() {
 
 #[test]
 fn a_link_that_is_not_1000base_t_full_duplex_is_told_and_not_used() {
-    let mut phy = Phy::new(3);
+    let mut phy = Phy::new(3, CLOCK_HZ);
     phy.link(false, false);
     let mut bench = Bench::new(phy);
     bench.run_until(NO_LINK, 100_000);
@@ -121,7 +124,7 @@ fn a_link_that_is_not_1000base_t_full_duplex_is_told_and_not_used() {
 
 #[test]
 fn a_phy_that_does_not_answer_is_told_and_one_that_goes_is_reset_and_found_again() {
-    let mut phy = Phy::new(2);
+    let mut phy = Phy::new(2, CLOCK_HZ);
     phy.link(true, true);
     phy.there = false;
     let mut bench = Bench::new(phy);

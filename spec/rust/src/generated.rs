@@ -70,6 +70,10 @@ pub const MAX_MR_LOG_LENGTH: u32 = 48;
 pub const MAX_CQ_LOG_SIZE: u32 = 16;
 /// Longest period of event moderation in microseconds.
 pub const MAX_CQ_PERIOD: u32 = 4095;
+/// Frequency of the oscillator inside a board's PLL: 100 MHz / 4 * 5 * 6.
+pub const BOARD_VCO_HZ: u32 = 0x2cb41780;
+/// Its cycles in one of the clock of a board's core.
+pub const BOARD_SYS_DIV: u32 = 0x16;
 /// Bus address at which a memory on the board begins: requests of the device into its window do not go to the host.
 pub const LOCAL_MEM_BASE: u64 = 0x4000000000000000;
 /// log2 of the entries of a send, receive or shared receive queue.
