@@ -3,9 +3,10 @@
 """Makes the image of a board: Yosys, nextpnr, ecppack. Leaves report.json, log and bit in out/bitstream/<board>-<image>/.
 
     bitstream.py BOARD [--image loopback|rnic] [--seeds 1,2,3]
+    bitstream.py --book
 
 Boards stand in constraints/boards.toml. Images: `loopback` sends frames back to their sender, `rnic` is the whole NIC. Several seeds of the placer
-may be given; the image is that of the first that meets all clocks. A clock that is missed, or a port without a pin, ends without an image.
+may be given; the image is that of the first that meets all clocks. A clock that is missed, or a port without a pin, ends without an image. --book makes nothing: it puts the reports that are there into the book.
 """
 import argparse
 import importlib.util
@@ -17,6 +18,7 @@ import check_lpf
 import ecp5
 from ecp5 import ROOT
 from pnr import BIN, place, run
+from tables import put
 
 
 def synthesise(board, image, params, work):
@@ -33,14 +35,40 @@ def synthesise(board, image, params, work):
     return netlist, ecp5.cells(stat) | {"seconds": seconds}
 
 
+def table(boards):
+    """The reports of all images as rows: what each takes, and what its clocks reached, a line for each seed."""
+    rows = [["Image", "LUT4", "FF", "EBR", "seed", "receive", "transmit", "core", "image"]]
+    for board in boards:
+        for image in ("loopback", "rnic"):
+            file = ROOT / "out" / "bitstream" / f"{board}-{image}" / "report.json"
+            report = json.loads(file.read_text()) if file.is_file() else {}
+            if not report.get("synth"):
+                print(f"{file.relative_to(ROOT)} is not there: run make bitstream BOARD={board} IMAGE={image}")
+                continue
+            used = [f"{report['synth'][k]:,} ({100 * report['synth'][k] / report['device'][k]:.0f} %)" for k in ("lut4", "ff", "ebr")]
+            if report.get("too_big"):
+                rows.append([f"`{board}` {image}", *used, "", "", "", "", "does not fit"])
+            for n, run_ in enumerate(report["runs"]):
+                clocks = {net: f"{c['mhz']:.1f} of {c['target']:.1f}" for net, c in run_["clocks"].items()}
+                reached = [next((told for net, told in clocks.items() if part in net), "") for part in ("rx_clk", "clk_gtx", "clk_sys")]
+                rows.append([*([f"`{board}` {image}", *used] if n == 0 else [""] * 4), str(run_["seed"]), *reached, "yes" if run_["good"] else "no"])
+    return rows
+
+
 def main():
     boards = tomllib.loads((ROOT / "constraints" / "boards.toml").read_text())
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("board", choices=boards)
+    parser.add_argument("board", nargs="?", choices=boards)
     parser.add_argument("--image", choices=["loopback", "rnic"], default="loopback")
     parser.add_argument("--seeds", default="1", help="seeds of the placer, by comma")
     parser.add_argument("--keep-netlist", action="store_true", help="place the netlist of the last run")
+    parser.add_argument("--book", action="store_true", help="put the reports that are there into the book")
     args = parser.parse_args()
+    if args.book:
+        put("board.md", "bitstream", [table(boards)])
+        return 0
+    if not args.board:
+        parser.error("which board?")
     about = boards[args.board]
     work = ROOT / "out" / "bitstream" / f"{args.board}-{args.image}"
     work.mkdir(parents=True, exist_ok=True)

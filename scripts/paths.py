@@ -5,7 +5,7 @@
     paths.py NETLIST TOP [--groups 30] [--to NAME] [--cut REGEX]
 
 NETLIST is JSON of Yosys in cells of the ECP5 (out/synth/<core>/netlist.json, out/bitstream/<board>-<image>/netlist.json). Delays are rough: cells as
-nextpnr has them at speed 8, a net by its fan-out; nextpnr's estimate of a placed core was 0.8 of it. Bits of a register and copies of a block are one
+nextpnr has them at speed 8, a net by its fan-out; nextpnr's estimates of placed cores were 0.8 to 1.2 of it. Bits of a register and copies of a block are one
 group. --to prints a path of the first group whose name holds NAME. --cut takes nets whose name matches for registers: what would be left if a
 register stood there.
 """

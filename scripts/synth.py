@@ -19,9 +19,9 @@ import time
 import ecp5
 import pnr
 from ecp5 import ROOT
+from tables import put
 
 OUT = ROOT / "out" / "synth"
-BOOK = ROOT / "docs" / "src" / "synth.md"
 
 
 def read_blocks(path):
@@ -179,11 +179,6 @@ def above(row):
     return [f"{row['name']}: {row[key]:,} {key.upper()}, the limit is {most:,}" for key, most in row["limit"].items() if row[key] > most]
 
 
-def as_markdown(lines):
-    rows = [lines[0], ["---"] + ["--:"] * (len(lines[0]) - 1)] + lines[1:]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows).replace(" %", "&nbsp;%")
-
-
 def into_book(blocks):
     file = OUT / "report.json"
     report = json.loads(file.read_text()) if file.is_file() else {"blocks": []}
@@ -192,12 +187,7 @@ def into_book(blocks):
     missing = [b["name"] for b in blocks if b["name"] not in [r["name"] for r in report["blocks"]]]
     if missing:
         print(f"not measured in the last run, so not in the book: {', '.join(missing)}")
-    lines = "\n".join(as_markdown(l) for l in tables(report["blocks"], report["devices"]))
-    text = BOOK.read_text()
-    begin, end = "<!-- make synth: begin -->\n", "<!-- make synth: end -->"
-    before, rest = text.split(begin)
-    BOOK.write_text(before + begin + "\n" + lines + "\n" + end + rest.split(end)[1])
-    print(f"wrote the tables in {BOOK.relative_to(ROOT)}")
+    put("synth.md", "synth", tables(report["blocks"], report["devices"]))
 
 
 def main():
