@@ -84,8 +84,8 @@ module rnic_mac
       .commit_i(tx_fire && mac_tx_last_i && !tx_swallow_q && !tx_long), .rollback_i(tx_fire && tx_long),
       .rd_clk_i(gtx_clk_i), .rd_rst_i(gtx_rst), .rd_valid_o(tx_fifo_valid), .rd_ready_i(tx_fifo_take), .rd_data_o(tx_fifo_out)
   );
-  // A block RAM's way out leaves little of 8 ns.
-  rnic_skid #(.Width(WordW)) u_tx_skid (
+  // From the block RAM, which is late and may lie far away, into a register without a choice before it. Half the rate is four times what is needed.
+  rnic_slice #(.Width(WordW)) u_tx_slice (
       .clk_i(gtx_clk_i), .rst_i(gtx_rst), .in_valid_i(tx_fifo_valid), .in_ready_o(tx_fifo_take), .in_data_i(tx_fifo_out),
       .out_valid_o(tx_valid), .out_ready_i(tx_ready), .out_data_o(tx_out)
   );
