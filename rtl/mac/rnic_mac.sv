@@ -84,9 +84,16 @@ module rnic_mac
       .commit_i(tx_fire && mac_tx_last_i && !tx_swallow_q && !tx_long), .rollback_i(tx_fire && tx_long),
       .rd_clk_i(gtx_clk_i), .rd_rst_i(gtx_rst), .rd_valid_o(tx_fifo_valid), .rd_ready_i(tx_fifo_take), .rd_data_o(tx_fifo_out)
   );
-  // From the block RAM, which is late and may lie far away, into a register without a choice before it. Half the rate is four times what is needed.
+  // The block RAM is late and may lie far away: what it says goes into a register without a choice before it. Behind that, at half the rate (four times
+  // what is needed), a buffer from which the sender takes words without a gap.
+  logic tx_near_valid, tx_near_take;
+  mac_word_t tx_near;
   rnic_slice #(.Width(WordW)) u_tx_slice (
       .clk_i(gtx_clk_i), .rst_i(gtx_rst), .in_valid_i(tx_fifo_valid), .in_ready_o(tx_fifo_take), .in_data_i(tx_fifo_out),
+      .out_valid_o(tx_near_valid), .out_ready_i(tx_near_take), .out_data_o(tx_near)
+  );
+  rnic_skid #(.Width(WordW)) u_tx_skid (
+      .clk_i(gtx_clk_i), .rst_i(gtx_rst), .in_valid_i(tx_near_valid), .in_ready_o(tx_near_take), .in_data_i(tx_near),
       .out_valid_o(tx_valid), .out_ready_i(tx_ready), .out_data_o(tx_out)
   );
   mac_tx_cnt_t tx_cnt;
