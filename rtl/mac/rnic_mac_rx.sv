@@ -25,10 +25,11 @@ module rnic_mac_rx
   localparam int unsigned MinBytes = 60;             // without FCS
   localparam int unsigned LenW = $clog2(MaxBytes + 2);
   localparam logic [31:0] Residue = 32'hdebb20e3;    // state after a frame and its FCS
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     R_IDLE,
     R_PREAMBLE,
     R_DATA,
+    R_END,       // a frame is judged; otherwise as R_IDLE
     R_SKIP       // until the carrier is gone
   } state_e;
   state_e state_q;
@@ -47,7 +48,7 @@ module rnic_mac_rx
   logic [7:0][7:0] acc_q;
   logic [3:0] acc_cnt_q;
   logic [LenW-1:0] len_q;       // bytes without FCS, up to MaxBytes + 1
-  logic fits_q;
+  logic fits_q, over_q, runt_q, good_fcs_q;   // registers: they judge, and count, in one cycle
   logic [31:0] crc_q;
   logic bad_er_q, lost_q;
 
@@ -57,22 +58,22 @@ module rnic_mac_rx
 `ifdef RNIC_CUT_MAC_OVERSIZE
   assign over     = 1'b0;
 `else
-  assign over     = len_q > LenW'(MaxBytes);
+  assign over     = over_q;            // len_q > MaxBytes
 `endif
-  assign ends     = state_q == R_DATA && !dv_q;
+  assign ends     = state_q == R_END;
 `ifdef RNIC_CUT_MAC_FCS
   assign good_fcs = 1'b1;
 `else
-  assign good_fcs = crc_q == Residue;
+  assign good_fcs = good_fcs_q;
 `endif
 `ifdef RNIC_CUT_MAC_RUNT
   assign runt     = 1'b0;
 `else
-  assign runt     = len_q < LenW'(MinBytes);
+  assign runt     = runt_q;            // len_q < MinBytes
 `endif
   assign bad      = bad_er_q || over || runt || !good_fcs;
 
-  assign full        = acc_cnt_q == 4'd8;
+  assign full        = acc_cnt_q[3];   // never more than 8
   assign out_valid_o = (take && full && fits) || (ends && acc_cnt_q != '0);
   assign lost        = lost_q || (out_valid_o && !out_ready_i);
   assign out_o       = '{err: bad, last: ends, cnt: acc_cnt_q[2:0], data: acc_q};
@@ -85,12 +86,15 @@ module rnic_mac_rx
 `endif
 
   always_ff @(posedge clk_i) begin
+    good_fcs_q <= crc_q == Residue;
     unique case (state_q)
-      R_IDLE, R_PREAMBLE: begin
+      R_IDLE, R_PREAMBLE, R_END: begin
         tail_cnt_q <= '0;
         acc_cnt_q  <= '0;
         len_q      <= '0;
         fits_q     <= 1'b1;
+        over_q     <= 1'b0;
+        runt_q     <= 1'b1;
         crc_q      <= '1;
         bad_er_q   <= 1'b0;
         lost_q     <= 1'b0;
@@ -116,22 +120,26 @@ module rnic_mac_rx
 `endif
         if (take && len_q <= LenW'(MaxBytes)) len_q <= len_q + LenW'(1);
         if (take && len_q == LenW'(MaxBytes - 1)) fits_q <= 1'b0;
+        if (take && len_q == LenW'(MaxBytes)) over_q <= 1'b1;
+        if (take && len_q == LenW'(MinBytes - 1)) runt_q <= 1'b0;
         if (take && fits) begin
           acc_q[full?3'd0 : acc_cnt_q[2:0]] <= tail_q[3];
           acc_cnt_q <= full ? 4'd1 : acc_cnt_q + 4'd1;
         end
         if (lost) lost_q <= 1'b1;
       end else begin
-        state_q <= R_IDLE;
-        if (bad_er_q) cnt_o.er <= cnt_o.er + 16'd1;
-        else if (over) cnt_o.oversize <= cnt_o.oversize + 16'd1;
-        else if (runt) cnt_o.runt <= cnt_o.runt + 16'd1;
-        else if (!good_fcs) cnt_o.fcs <= cnt_o.fcs + 16'd1;
-        else cnt_o.good <= cnt_o.good + 32'd1;
-        if (lost) cnt_o.drop <= cnt_o.drop + 16'd1;
+        state_q <= R_END;
       end
       default: if (!dv_q) state_q <= R_IDLE;
     endcase
+    if (ends) begin
+      if (bad_er_q) cnt_o.er <= cnt_o.er + 16'd1;
+      else if (over) cnt_o.oversize <= cnt_o.oversize + 16'd1;
+      else if (runt) cnt_o.runt <= cnt_o.runt + 16'd1;
+      else if (!good_fcs) cnt_o.fcs <= cnt_o.fcs + 16'd1;
+      else cnt_o.good <= cnt_o.good + 32'd1;
+      if (lost) cnt_o.drop <= cnt_o.drop + 16'd1;
+    end
     if (rst_i) begin
       state_q <= R_SKIP;
       cnt_o   <= '0;
