@@ -53,7 +53,7 @@ module rnic_mac_rx
   logic bad_er_q, lost_q;
 
   logic take, fits, over, ends, good_fcs, runt, bad, full, lost;
-  assign take     = state_q == R_DATA && dv_q && tail_cnt_q == 3'd4;
+  assign take     = state_q == R_DATA && dv_q && tail_cnt_q[2];   // never more than 4
   assign fits     = fits_q;            // len_q < MaxBytes
 `ifdef RNIC_CUT_MAC_OVERSIZE
   assign over     = 1'b0;
@@ -73,16 +73,23 @@ module rnic_mac_rx
 `endif
   assign bad      = bad_er_q || over || runt || !good_fcs;
 
-  assign full        = acc_cnt_q[3];   // never more than 8
-  assign out_valid_o = (take && full && fits) || (ends && acc_cnt_q != '0);
-  assign lost        = lost_q || (out_valid_o && !out_ready_i);
-  assign out_o       = '{err: bad, last: ends, cnt: acc_cnt_q[2:0], data: acc_q};
+  assign full     = acc_cnt_q[3];      // never more than 8
+
+  // Out of registers: where the word goes may lie far away.
+  logic end_q;
+  always_ff @(posedge clk_i) begin
+    out_valid_o <= (take && full && fits) || (ends && acc_cnt_q != '0);
+    out_o       <= '{err: bad, last: ends, cnt: acc_cnt_q[2:0], data: acc_q};
+    end_q       <= ends && !rst_i;
+    lost_q      <= lost && !end_q && !rst_i;
+  end
+  assign lost = lost_q || (out_valid_o && !out_ready_i);
 `ifdef RNIC_CUT_MAC_DROP
-  assign commit_o    = ends && acc_cnt_q != '0;
-  assign rollback_o  = 1'b0;
+  assign commit_o   = end_q && out_valid_o;
+  assign rollback_o = 1'b0;
 `else
-  assign commit_o    = ends && acc_cnt_q != '0 && !lost;
-  assign rollback_o  = ends && lost;
+  assign commit_o   = end_q && out_valid_o && !lost;
+  assign rollback_o = end_q && lost;
 `endif
 
   always_ff @(posedge clk_i) begin
@@ -97,7 +104,6 @@ module rnic_mac_rx
         runt_q     <= 1'b1;
         crc_q      <= '1;
         bad_er_q   <= 1'b0;
-        lost_q     <= 1'b0;
         if (!dv_q) begin
           state_q <= R_IDLE;
           if (state_q == R_PREAMBLE) cnt_o.junk <= cnt_o.junk + 16'd1;
@@ -126,7 +132,6 @@ module rnic_mac_rx
           acc_q[full?3'd0 : acc_cnt_q[2:0]] <= tail_q[3];
           acc_cnt_q <= full ? 4'd1 : acc_cnt_q + 4'd1;
         end
-        if (lost) lost_q <= 1'b1;
       end else begin
         state_q <= R_END;
       end
@@ -138,8 +143,8 @@ module rnic_mac_rx
       else if (runt) cnt_o.runt <= cnt_o.runt + 16'd1;
       else if (!good_fcs) cnt_o.fcs <= cnt_o.fcs + 16'd1;
       else cnt_o.good <= cnt_o.good + 32'd1;
-      if (lost) cnt_o.drop <= cnt_o.drop + 16'd1;
     end
+    if (end_q && lost) cnt_o.drop <= cnt_o.drop + 16'd1;
     if (rst_i) begin
       state_q <= R_SKIP;
       cnt_o   <= '0;
