@@ -2,8 +2,8 @@
 """How the RTL becomes cells of the ECP5: Yosys's recipe and what its cells add up to. For synth.py, bitstream.py and gates.py.
 
 The recipe is `synth_ecp5` with differences: assertions are no hardware; tables of constants are no block RAM; comparisons with constants take no carry
-chain; abc9 maps to tables of four inputs, in three rounds, with the delays of block RAMs. (Against `abc -lut 4` of an image: 4 % fewer LUTs and
-longest paths of 22 ns instead of 28. Tables of up to seven inputs: neither smaller nor faster.)
+chain; abc9 maps to tables of up to five inputs, in three rounds, with the delays of block RAMs. (Against `abc -lut 4` of an image: 4 % fewer LUTs and
+longest paths of 23 ns instead of 28. Tables of up to seven inputs: neither smaller nor faster.)
 Large parts may be kept apart until they are mapped: passes over one module of 40,000 cells take many times longer than over six parts of it.
 """
 import importlib.util
@@ -14,7 +14,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAP = [
     "scratchpad -copy abc9.script.flow3 abc9.script",
-    "abc9 -W 600 -maxlut 5",  # a net takes 600 ps; tables of fewer than five inputs
+    "abc9 -W 600 -maxlut 5",  # a net takes 600 ps; no tables beyond five inputs, two LUT4 and a multiplexer
     "clean",
     "techmap -map +/lattice/cells_map_trellis.v",
     "opt_lut_ins -tech lattice",

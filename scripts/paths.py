@@ -5,7 +5,7 @@
     paths.py NETLIST TOP [--groups 30] [--to NAME] [--cut REGEX]
 
 NETLIST is JSON of Yosys in cells of the ECP5 (out/synth/<core>/netlist.json, out/bitstream/<board>-<image>/netlist.json). Delays are rough: cells as
-nextpnr has them at speed 8, a net by its fan-out; nextpnr's estimates of placed cores were 0.8 to 1.2 of it. Bits of a register and copies of a block are one
+nextpnr has them at speed 8, a net by its fan-out; nextpnr's estimates of placed cores were 0.8 to 1.1 of it. Bits of a register and copies of a block are one
 group. --to prints a path of the first group whose name holds NAME. --cut takes nets whose name matches for registers: what would be left if a
 register stood there.
 """
@@ -28,6 +28,9 @@ ARCS = {
     ("CCU2C", "S1"): [(pin, 0.7) for pin in FIRST] + [(pin, 0.44) for pin in (*SECOND, "CIN")],
     ("CCU2C", "COUT"): [(pin, 0.5) for pin in (*FIRST, *SECOND)] + [("CIN", 0.07)],
     ("TRELLIS_DPR16X4", "DO"): [("RAD", 0.3)],
+    # Multiplexers of a slice: from tables beside them, without a net.
+    ("PFUMX", "Z"): [("ALUT", 0.15 - NET), ("BLUT", 0.15 - NET), ("C0", 0.2)],
+    ("L6MUX21", "Z"): [("D0", 0.15 - NET), ("D1", 0.15 - NET), ("SD", 0.2)],
 }
 
 

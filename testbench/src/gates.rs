@@ -8,7 +8,7 @@ use openrnic_sim::model::rtl::{closure, project_root};
 use openrnic_sim::model::{BlockBuilder, BlockModel, cache_root};
 
 /// Cells that a netlist may consist of; their models stand in `testbench/tops/ecp5/`.
-const CELLS: [&str; 5] = ["LUT4", "CCU2C", "TRELLIS_FF", "TRELLIS_DPR16X4", "DP16KD"];
+const CELLS: [&str; 6] = ["LUT4", "PFUMX", "CCU2C", "TRELLIS_FF", "TRELLIS_DPR16X4", "DP16KD"];
 
 /// Whether benches shall take netlists where they can: `OPENRNIC_GATES=1`.
 pub fn wanted() -> bool {
