@@ -6,7 +6,8 @@
     bitstream.py --book
 
 Boards stand in constraints/boards.toml. Images: `loopback` sends frames back to their sender, `rnic` is the whole NIC. Several seeds of the placer
-may be given; the image is that of the first that meets all clocks. A clock that is missed, or a port without a pin, ends without an image. --book makes nothing: it puts the reports that are there into the book.
+may be given; the image is that of the first that meets all clocks. A clock that is missed, or a port without a pin, ends without an image.
+--book makes nothing: it puts the reports that are there into the book.
 """
 import argparse
 import importlib.util

@@ -203,6 +203,8 @@ def main():
     unknown = set(args.names) - {b["name"] for b in blocks}
     if unknown:
         sys.exit(f"no such block: {', '.join(sorted(unknown))}; there are {', '.join(b['name'] for b in blocks)}")
+    if args.smoke and args.place:
+        parser.error("--smoke makes no netlist to place")
     if args.book:
         into_book(blocks)
         return 0

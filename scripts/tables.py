@@ -13,6 +13,9 @@ def put(page, name, tables):
     """Replaces what stands between the marks of target `name` in a page of the book, a path below docs/src."""
     file = ROOT / "docs" / "src" / page
     begin, end = f"<!-- make {name}: begin -->\n", f"<!-- make {name}: end -->"
-    before, rest = file.read_text().split(begin)
-    file.write_text(before + begin + "\n" + "\n".join(as_markdown(t) for t in tables) + "\n" + end + rest.split(end, 1)[1])
+    before, found, rest = file.read_text().partition(begin)
+    _, ended, after = rest.partition(end)
+    if not (found and ended):
+        raise SystemExit(f"{file.relative_to(ROOT)} has no marks for the tables: put in the lines {begin.strip()} and {end}")
+    file.write_text(before + begin + "\n" + "\n".join(as_markdown(t) for t in tables) + "\n" + end + after)
     print(f"wrote the tables in {file.relative_to(ROOT)}")

@@ -74,7 +74,7 @@ impl Board {
         ];
         let ids = ids.map(|n| dut.port(n)).to_vec();
         let mut phy = Phy::new(1, SYS_HZ);
-        // Answers come in cycles of the RNIC's clock, 24 ns.
+        // Answers come in cycles of the RNIC's clock.
         phy.link(false, false);
         let mut board = Self {
             dut,
