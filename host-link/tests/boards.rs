@@ -9,9 +9,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use common::{Uart, Wire};
-use openrnic_driver::spec::{CounterId, Mtu, QpState, WcOpcode, WcStatus};
+use openrnic_driver::spec::{CounterId, Mtu, PhyState, QpState, WcOpcode, WcStatus};
 use openrnic_driver::{
-    AddressVector, BatchInit, Device, Error, OpenParams, Psn, QpAttr, QpBatch, QueuePair, RecvWr, SendWr,
+    AddressVector, BatchInit, Device, Error, MacStatus, OpenParams, Psn, QpAttr, QpBatch, QueuePair, RecvWr, SendWr,
     WorkCompletion, attr,
 };
 use openrnic_link::{Line, LineError, LinkParams, open, open_params};
@@ -21,13 +21,13 @@ use openrnic_sim::wire::Direction;
 use openrnic_sim::world::{SharedWorld, World, WorldParams};
 use openrnic_testbench::board_bench::{Board, SYS, SYS_HZ};
 use openrnic_testbench::e2e::{End, all_access};
-use openrnic_testbench::mac_bench::{fcs, padded};
+use openrnic_testbench::mac_bench::{Symbol, fcs, padded, wire_frame, with_fcs};
 
-/// Clock cycles (24 ns) a bit: a fast line spares simulation.
+/// Clock cycles a bit: a fast line spares simulation.
 const DIV: u64 = 4;
 /// Clock cycles of a tick, and its length.
 const TICK: u64 = 40;
-const TICK_PS: u64 = TICK * 24_000;
+const TICK_PS: u64 = TICK * 1_000_000_000 / (SYS_HZ / 1000);
 /// The board sends again after 20 ms (`rnic_board`).
 const RETRY: u64 = SYS_HZ / 50;
 
@@ -321,6 +321,64 @@ fn quickstart(pair: &Pair) {
             .iter()
             .all(|b| b.dut.get("error_o") == 0 && b.dut.get("up_o") == 1)
     );
+    drop(bench);
+    told(pair);
+}
+
+/// What the driver reads of PHY and MAC is what was on the cable, a bad frame under its name.
+fn told(pair: &Pair) {
+    let frame = wire_frame(&with_fcs(&padded(&[0xff; 20])));
+    let mut bad = frame.clone();
+    bad.last_mut().unwrap().data ^= 1;
+    let short = wire_frame(&with_fcs(&[0xff; 40]));
+    let boards = pair.bench.borrow().boards.len();
+    let before: Vec<MacStatus> = (0..boards).map(|n| mac(pair, n)).collect();
+    for board in &mut pair.bench.borrow_mut().boards {
+        for wire in [&frame, &bad, &bad, &short] {
+            board.line.extend(wire.iter().copied());
+            board.line.extend([Symbol::default(); 12]);
+        }
+    }
+    (0..40).for_each(|_| pair.advance());
+    for (n, before) in before.into_iter().enumerate() {
+        let sent = pair.bench.borrow().boards[n].sent.len() as u32;
+        let there = match &pair.core {
+            None => before.rx_good == pair.bench.borrow().boards[1 - n].sent.len() as u32,
+            Some((_, sent)) => sent.borrow().is_empty() && before.rx_good >= 4,
+        };
+        assert!(there, "board {n} got what was sent to it: {before}");
+        let clean = MacStatus {
+            phy_state: PhyState::Up,
+            phy_address: 1,
+            rx_good: before.rx_good,
+            rx_fcs: 0,
+            rx_runt: 0,
+            rx_oversize: 0,
+            rx_er: 0,
+            rx_junk: 0,
+            rx_drop: 0,
+            tx_sent: sent,
+            tx_underrun: 0,
+            tx_no_link: 0,
+            tx_long: 0,
+        };
+        assert_eq!(before, clean);
+        let bad = MacStatus {
+            rx_good: before.rx_good + 1,
+            rx_fcs: 2,
+            rx_runt: 1,
+            ..clean
+        };
+        assert_eq!(mac(pair, n), bad);
+    }
+    // The core behind PCIe has none.
+    if pair.core.is_some() {
+        assert_eq!(pair.ends[1].device.mac_status().unwrap(), None);
+    }
+}
+
+fn mac(pair: &Pair, n: usize) -> MacStatus {
+    pair.ends[n].device.mac_status().unwrap().unwrap()
 }
 
 #[test]

@@ -431,6 +431,9 @@ fn devinfo(bus: &BusName, data_width: usize, verbose: bool) -> anyhow::Result<()
     if c.local_mem_bytes() > 0 {
         println!("board memory {} KiB", c.local_mem_bytes() / 1024);
     }
+    if let Some(mac) = device.mac_status()? {
+        println!("MAC          {mac}");
+    }
     for block in &info.blocks {
         println!(
             "block        {:#06x} type {} version {} {}",

@@ -6,6 +6,7 @@
 module rnic_board
   import rnic_mac_pkg::*;
   import rnic_spec_pkg::*;
+  import rnic_pkg::*;
 #(
     parameter bit Loopback = 1'b0,
     parameter int unsigned SysHz = BOARD_VCO_HZ / BOARD_SYS_DIV,   // rnic_ecp5_pll
@@ -102,7 +103,7 @@ module rnic_board
         .words_i({5'd0, phy_state, 3'd0, phy_addr, rx_cnt.good, rx_cnt.fcs, rx_cnt.runt, rx_cnt.oversize, rx_cnt.er, rx_cnt.junk, rx_cnt.drop,
                   tx_cnt.sent, tx_cnt.underrun, looped, dropped, tx_long})
     );
-    assign led_up_o = phy_state != PHY_RESET && phy_state != PHY_NONE;
+    assign led_up_o = phy_state != PHY_STATE_RESET && phy_state != PHY_STATE_NONE;
     /* verilator lint_off UNUSEDSIGNAL */  // the mirror listens to nobody; what was thrown away for want of a link is not told
     logic unused;
     assign unused = &{1'b0, uart_rx_i, tx_cnt.no_link};
@@ -111,14 +112,39 @@ module rnic_board
     /* verilator lint_off UNUSEDSIGNAL */  // of the host link
     logic bad_frame;
     logic unused;
-    assign unused = &{1'b0, phy_state, phy_addr, rx_cnt, tx_cnt};
+    assign unused = &{1'b0, bad_frame};
     /* verilator lint_on UNUSEDSIGNAL */
+    mac_regs_t mac_regs;
+    phy_status_t phy_status;
+    function automatic int unsigned place(logic [BAR0_ADDR_W-1:0] register);
+      return (32'(register) - 32'(REG_MAC_PHY_STATUS)) / 4;
+    endfunction
+    always_comb begin
+      phy_status         = '0;
+      phy_status.present = 1'b1;
+      phy_status.address = phy_addr;
+      phy_status.state   = phy_state;
+      mac_regs                              = '0;
+      mac_regs[place(REG_MAC_PHY_STATUS)]   = phy_status;
+      mac_regs[place(REG_MAC_RX_GOOD)]      = rx_cnt.good;
+      mac_regs[place(REG_MAC_RX_FCS)]       = 32'(rx_cnt.fcs);
+      mac_regs[place(REG_MAC_RX_RUNT)]      = 32'(rx_cnt.runt);
+      mac_regs[place(REG_MAC_RX_OVERSIZE)]  = 32'(rx_cnt.oversize);
+      mac_regs[place(REG_MAC_RX_ER)]        = 32'(rx_cnt.er);
+      mac_regs[place(REG_MAC_RX_JUNK)]      = 32'(rx_cnt.junk);
+      mac_regs[place(REG_MAC_RX_DROP)]      = 32'(rx_cnt.drop);
+      mac_regs[place(REG_MAC_TX_SENT)]      = tx_cnt.sent;
+      mac_regs[place(REG_MAC_TX_UNDERRUN)]  = 32'(tx_cnt.underrun);
+      mac_regs[place(REG_MAC_TX_NO_LINK)]   = 32'(tx_cnt.no_link);
+      mac_regs[place(REG_MAC_TX_LONG)]      = 32'(tx_long);
+    end
     // The size that constraints/blocks.toml measures: what a small FPGA shall take.
     rnic_top_serial #(
         .QpIdxW(QpIdxW), .NumCq(64), .NumMr(256), .NumSrq(0), .DmaTags(16), .PoolDepth(256), .MaxRd(4), .Ipv6(Ipv6), .Div(Div),
         .RetryCycles(SysHz / 50), .ClkPeriodPs(1_000_000_000 / (SysHz / 1000))
     ) u_rnic (
         .clk_i(clk_sys_i), .rst_i(rst), .rx_i(uart_rx_i), .tx_o(uart_tx_o), .up_o(led_up_o), .bad_frame_o(bad_frame), .port_up_i(link),
+        .mac_regs_i(mac_regs),
         .mac_rx_valid_i(rx_valid), .mac_rx_ready_o(rx_ready), .mac_rx_data_i(rx_data), .mac_rx_keep_i(rx_keep), .mac_rx_last_i(rx_last), .mac_rx_err_i(rx_err),
         .mac_tx_valid_o(tx_valid), .mac_tx_ready_i(tx_ready), .mac_tx_data_o(tx_data), .mac_tx_keep_o(tx_keep), .mac_tx_last_o(tx_last)
     );

@@ -28,6 +28,7 @@ module rnic_core
     input  logic rst_i,
     input  logic bus_master_en_i,
     input  logic port_up_i,
+    input  mac_regs_t mac_regs_i,           // registers of the MAC block; 0 without a MAC beside the core
     // TLP streams: header held beside every beat of a packet
     input  logic             cq_valid_i,
     output logic             cq_ready_o,
@@ -195,7 +196,7 @@ module rnic_core
       .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog), .NumRd(NumRd), .NumWr(NumWr),
       .PatientRd(NumRd'(1) << RdCtrl), .PatientWr(NumWr'(1) << WrCtrl), .NumVecSrc(2), .NumCntSrc(5)
   ) u_host (
-      .clk_i, .rst_i, .bus_master_en_i, .port_up_i,
+      .clk_i, .rst_i, .bus_master_en_i, .port_up_i, .mac_regs_i,
       .cq_valid_i, .cq_ready_o, .cq_hdr_i, .cq_data_i, .cq_last_i,
       .cc_valid_o, .cc_ready_i, .cc_hdr_o, .cc_data_o, .cc_last_o,
       .rq_valid_o, .rq_ready_i, .rq_hdr_o, .rq_data_o, .rq_last_o,

@@ -48,6 +48,7 @@ module rnic_top_512
   ) u_core (
       .cq_hdr_i(cq_hdr_t'(cq_hdr_i)),
       .rc_hdr_i(rc_hdr_t'(rc_hdr_i)),
+      .mac_regs_i('0),   // the MAC is outside
       .*
   );
 endmodule

@@ -316,6 +316,16 @@ package rnic_spec_pkg;
   } fatal_reason_e;
   localparam int unsigned FATAL_REASON_COUNT = 5;
 
+  // How the PHY on the board stands (field state of PhyStatus).
+  typedef enum logic [2:0] {
+    PHY_STATE_RESET = 3'h0,
+    PHY_STATE_NONE = 3'h1,  // nobody answers on MDIO
+    PHY_STATE_NO_LINK = 3'h2,
+    PHY_STATE_OTHER_MODE = 3'h3,  // a link, but not 1000BASE-T full duplex: not used
+    PHY_STATE_UP = 3'h4
+  } phy_state_e;
+  localparam int unsigned PHY_STATE_COUNT = 5;
+
   // Device counters. A frame counts once: in RX_FRAMES and, when it was dropped, in exactly one RX_DROP_*.
   typedef enum logic [6:0] {
     COUNTER_ID_RX_FRAMES = 7'h0,  // frames at the MAC
@@ -874,6 +884,19 @@ package rnic_spec_pkg;
   } diag_status_t;
   localparam int unsigned DIAG_STATUS_BYTES = 4;
   function automatic logic diag_status_rsvd_ok(diag_status_t x);
+    return {x.rsvd_0, x.rsvd_1} == '0;
+  endfunction
+
+  // Register PHY_STATUS of the MAC block.
+  typedef struct packed {
+    logic          present;  // 3.7: PHY and MAC are on the board beside the core
+    logic [17:0]   rsvd_1;  // 1.5
+    logic [4:0]    address;  // 1.0: on MDIO
+    logic [4:0]    rsvd_0;  // 0.3
+    logic [2:0]    state;  // 0.0: PhyState
+  } phy_status_t;
+  localparam int unsigned PHY_STATUS_BYTES = 4;
+  function automatic logic phy_status_rsvd_ok(phy_status_t x);
     return {x.rsvd_0, x.rsvd_1} == '0;
   endfunction
 
@@ -1870,10 +1893,27 @@ package rnic_spec_pkg;
   // a look at a queue pair as requester and responder see it; answers also when the host's memory does not
   localparam logic [17:0] BLK_DIAG_BASE = 18'h00500;
   localparam logic [31:0] BLK_DIAG_TYPE = 32'h0001_0006;
-  localparam logic [31:0] BLK_DIAG_NEXT = 32'h00000000;
+  localparam logic [31:0] BLK_DIAG_NEXT = 32'h00000600;
   localparam logic [17:0] REG_DIAG_SELECT = 18'h00508;  // rw: DiagSelect; writing it begins a look, unless one is under way
   localparam logic [17:0] REG_DIAG_STATUS = 18'h0050c;  // ro: DiagStatus
   localparam logic [17:0] REG_DIAG_DATA = 18'h00510;  // ro, 64 bits: the word, when no look is under way
+
+  // PHY and MAC, where they are on the board beside the core (present in PHY_STATUS); elsewhere all of it reads 0. Counters wrap and go on through a reset of the function
+  localparam logic [17:0] BLK_MAC_BASE = 18'h00600;
+  localparam logic [31:0] BLK_MAC_TYPE = 32'h0001_0007;
+  localparam logic [31:0] BLK_MAC_NEXT = 32'h00000000;
+  localparam logic [17:0] REG_MAC_PHY_STATUS = 18'h00608;  // ro: PhyStatus
+  localparam logic [17:0] REG_MAC_RX_GOOD = 18'h0060c;  // ro: frames received well; a received frame counts once: here, or under the first that holds of RX_ER, RX_OVERSIZE, RX_RUNT, RX_FCS
+  localparam logic [17:0] REG_MAC_RX_FCS = 18'h00610;  // ro: wrong FCS; 16 bits, as those that follow up to RX_DROP
+  localparam logic [17:0] REG_MAC_RX_RUNT = 18'h00614;  // ro: shorter than 64 bytes with FCS
+  localparam logic [17:0] REG_MAC_RX_OVERSIZE = 18'h00618;  // ro: longer than the MAC takes
+  localparam logic [17:0] REG_MAC_RX_ER = 18'h0061c;  // ro: the PHY said RX_ER within it
+  localparam logic [17:0] REG_MAC_RX_JUNK = 18'h00620;  // ro: carrier without a start of frame
+  localparam logic [17:0] REG_MAC_RX_DROP = 18'h00624;  // ro: found no room; counted above as well
+  localparam logic [17:0] REG_MAC_TX_SENT = 18'h00628;  // ro: frames sent
+  localparam logic [17:0] REG_MAC_TX_UNDERRUN = 18'h0062c;  // ro: ended with a wrong FCS for want of its next word; 16 bits, as those that follow
+  localparam logic [17:0] REG_MAC_TX_NO_LINK = 18'h00630;  // ro: thrown away for want of a link
+  localparam logic [17:0] REG_MAC_TX_LONG = 18'h00634;  // ro: longer than the MAC takes, not sent
 
   // ---- RNR NAK timer codes
   function automatic logic [31:0] rnr_timer_ns(logic [4:0] code);

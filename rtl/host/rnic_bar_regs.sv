@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BAR0 registers: self-describing blocks (identification, capabilities, control, command ring, event queues), the windows onto
+// BAR0 registers: self-describing blocks (identification, capabilities, control, command ring, event queues, MAC), the windows onto
 // counters and MSI-X, and the way to the doorbell pages.
 // Contract: everything is addressed by aligned 8 bytes with a flag per half (a 32-bit register each; a 64-bit register may be
 // written by halves, but for doorbells). A write takes effect in its cycle, outputs follow one cycle later. The answer to re_i
@@ -33,6 +33,7 @@ module rnic_bar_regs
     output logic bad_write_o,
     // registers
     input  logic port_up_i,
+    input  mac_regs_t mac_regs_i,
     output logic enable_o,
     output logic force_fatal_o,
     input  logic ready_i,
@@ -140,9 +141,12 @@ module rnic_bar_regs
       REG_DIAG_STATUS: r.value = diag_status;
       REG_DIAG_DATA: r.value = diag_data_q[31:0];
       REG_DIAG_DATA + addr_t'(4): r.value = diag_data_q[63:32];
+      BLK_MAC_BASE: r.value = BLK_MAC_TYPE;
+      BLK_MAC_BASE + addr_t'(4): r.value = BLK_MAC_NEXT;
       default: r.ok = 1'b0;
     endcase
     if (a >= REG_CAPS_LOG_QP && a <= REG_CAPS_LOCAL_MEM_LOG_SIZE) r = '{ok: 1'b1, value: caps[5'((a - REG_CAPS_LOG_QP) >> 2)]};
+    if (a >= REG_MAC_PHY_STATUS && a <= REG_MAC_TX_LONG) r = '{ok: 1'b1, value: mac_regs_i[4'((a - REG_MAC_PHY_STATUS) >> 2)]};
     return r;
   endfunction
 

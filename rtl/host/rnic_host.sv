@@ -27,6 +27,7 @@ module rnic_host
     input  logic rst_i,
     input  logic bus_master_en_i,
     input  logic port_up_i,
+    input  mac_regs_t mac_regs_i,
     // TLP edges: header held beside every beat of a packet
     input  logic cq_valid_i, output logic cq_ready_o, input cq_hdr_t cq_hdr_i, input logic [DataW-1:0] cq_data_i, input logic cq_last_i,
     output logic cc_valid_o, input  logic cc_ready_i, output cc_hdr_t cc_hdr_o, output logic [DataW-1:0] cc_data_o, output logic cc_last_o,
@@ -83,7 +84,7 @@ module rnic_host
   ) u_regs (
       .clk_i, .rst_i, .we_i(reg_we), .waddr_i(reg_waddr), .wdata_i(reg_wdata),
       .re_i(reg_re), .raddr_i(reg_raddr), .rdata_o(reg_rdata), .ok_o(reg_ok), .bad_write_o(bad_write),
-      .port_up_i, .enable_o, .force_fatal_o, .ready_i, .fatal_i, .fatal_reason_i,
+      .port_up_i, .mac_regs_i, .enable_o, .force_fatal_o, .ready_i, .fatal_i, .fatal_reason_i,
       .mps_o(mps), .mrrs_o(mrrs), .cpl_timeout_o(cpl_timeout), .cycles_o,
       .cmd_ring_base_o, .cmd_cpl_base_o, .cmd_log_size_o, .cmd_restart_o, .cmd_producer_we_o, .cmd_producer_o,
       .cmd_producer_i, .cmd_consumer_i, .cmd_status_i, .eq_db_valid_o, .eq_db_o,

@@ -5,6 +5,7 @@
 // over and over, a number every DaqEvery cycles.
 module rnic_top_serial
   import rnic_spec_pkg::*;
+  import rnic_pkg::*;
 #(
     parameter int unsigned QpIdxW = 8,
     parameter int unsigned NumCq = 256,
@@ -29,6 +30,7 @@ module rnic_top_serial
     output logic        up_o,
     output logic        bad_frame_o,
     input  logic        port_up_i,
+    input  mac_regs_t   mac_regs_i,
     input  logic        mac_rx_valid_i,
     output logic        mac_rx_ready_o,
     input  logic [63:0] mac_rx_data_i,
@@ -115,7 +117,7 @@ module rnic_top_serial
       .DataW(32'd64), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
       .PoolDepth(PoolDepth), .MaxRd(MaxRd), .WqeLines(WqeLines), .RqLines(RqLines), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
   ) u_core (
-      .clk_i, .rst_i(core_rst), .bus_master_en_i(bus_master_en), .port_up_i,
+      .clk_i, .rst_i(core_rst), .bus_master_en_i(bus_master_en), .port_up_i, .mac_regs_i,
       .cq_valid_i(cq_valid), .cq_ready_o(cq_ready), .cq_hdr_i(cq_hdr_t'(cq_hdr)), .cq_data_i(cq_data), .cq_last_i(cq_last),
       .cc_valid_o(cc_valid), .cc_ready_i(cc_ready), .cc_hdr_o(cc_hdr), .cc_data_o(cc_data), .cc_last_o(cc_last),
       .rq_valid_o(core_rq_valid), .rq_ready_i(core_rq_ready), .rq_hdr_o(core_rq_hdr), .rq_data_o(core_rq_data), .rq_last_o(core_rq_last),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of the Ethernet MAC: what passes its FIFOs, what it counts, how the PHY stands.
+// Types of the Ethernet MAC: what passes its FIFOs, what it counts.
 package rnic_mac_pkg;
   // A word of a frame. cnt: bytes of it, 0 means 8 (only the last word may have fewer).
   typedef struct packed {
@@ -26,12 +26,4 @@ package rnic_mac_pkg;
     logic [15:0] underrun;
     logic [15:0] no_link;    // taken and thrown away
   } mac_tx_cnt_t;
-
-  typedef enum logic [2:0] {
-    PHY_RESET      = 3'd0,
-    PHY_NONE       = 3'd1,   // nobody answers on MDIO
-    PHY_NO_LINK    = 3'd2,
-    PHY_OTHER_MODE = 3'd3,   // a link, but not 1000BASE-T full duplex: not used
-    PHY_UP         = 3'd4
-  } phy_state_e;
 endpackage

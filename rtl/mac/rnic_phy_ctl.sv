@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings a PHY up and watches its link: hardware reset, search for its address, the board's settings, then its state again and again.
-// Contract: state_o as rnic_mac_pkg has it; link_o is high in PHY_UP alone (a register: it may cross clocks). A PHY is asked for link, autonegotiation and both ends' 1000BASE-T full
-// duplex in registers that IEEE 802.3 22.2.4 defines for every PHY (1, 9, 10); a link of another speed or half duplex is PHY_OTHER_MODE. A
+// Contract: state_o as rnic_spec_pkg has it; link_o is high in PHY_STATE_UP alone (a register: it may cross clocks). A PHY is asked for link, autonegotiation and both ends' 1000BASE-T full
+// duplex in registers that IEEE 802.3 22.2.4 defines for every PHY (1, 9, 10); a link of another speed or half duplex is PHY_STATE_OTHER_MODE. A
 // PHY that does not answer any more is reset again. Settings: NumInit times read, change of the bits of mask, write.
 module rnic_phy_ctl
-  import rnic_mac_pkg::*;
+  import rnic_spec_pkg::*;
 #(
     parameter int unsigned ResetCycles = 1_000_000,   // reset low, and then high before the first access
     parameter int unsigned PollCycles = 500_000,
@@ -102,7 +102,7 @@ module rnic_phy_ctl
           state_q <= (NumInit > 0) ? S_SET_READ : S_BMSR;
         end else begin
           phy_addr_o <= phy_addr_o + 5'd1;
-          if (phy_addr_o == 5'd31) state_o <= PHY_NONE;
+          if (phy_addr_o == 5'd31) state_o <= PHY_STATE_NONE;
         end
       end
       S_SET_READ: if (done) state_q <= S_SET_WRITE;
@@ -126,7 +126,7 @@ module rnic_phy_ctl
       default:
       if (done) begin
         link_o  <= up;
-        state_o <= up ? PHY_UP : other ? PHY_OTHER_MODE : PHY_NO_LINK;
+        state_o <= up ? PHY_STATE_UP : other ? PHY_STATE_OTHER_MODE : PHY_STATE_NO_LINK;
         state_q <= S_PAUSE;
         wait_q  <= WaitW'(PollCycles);
       end
@@ -135,14 +135,14 @@ module rnic_phy_ctl
     if (done && !ack && (state_q == S_BMSR || state_q == S_CTL1000 || state_q == S_STAT1000 || state_q == S_SET_READ)) begin
       state_q <= S_RESET;
       wait_q  <= WaitW'(ResetCycles);
-      state_o <= PHY_RESET;
+      state_o <= PHY_STATE_RESET;
       link_o  <= 1'b0;
     end
     if (rst_i) begin
       state_q     <= S_RESET;
       wait_q      <= WaitW'(ResetCycles);
       asked_q     <= 1'b0;
-      state_o     <= PHY_RESET;
+      state_o     <= PHY_STATE_RESET;
       link_o      <= 1'b0;
       phy_rst_n_o <= 1'b0;
     end

@@ -397,6 +397,10 @@ package rnic_pkg;
   localparam int unsigned NUM_CAPS = (32'(REG_CAPS_LOCAL_MEM_LOG_SIZE) - 32'(REG_CAPS_LOG_QP)) / 4 + 1;
   typedef logic [NUM_CAPS-1:0][31:0] caps_t;
 
+  // The registers of the MAC block in their order, from PHY_STATUS on.
+  localparam int unsigned NUM_MAC_REGS = (32'(REG_MAC_TX_LONG) - 32'(REG_MAC_PHY_STATUS)) / 4 + 1;
+  typedef logic [NUM_MAC_REGS-1:0][31:0] mac_regs_t;
+
   // Event moderation: a period in microseconds, and a clock that tells what is at most one period ahead from what is past.
   localparam int unsigned CQ_PERIOD_W = $clog2(MAX_CQ_PERIOD + 1);
   typedef logic [CQ_PERIOD_W-1:0] cq_period_t;

@@ -18,6 +18,7 @@ const CPL_BASE: u64 = 0x310;
 const LOG_SIZE: u64 = 0x318;
 const PRODUCER: u64 = 0x31c;
 const EQ_DOORBELL: u64 = 0x408;
+const MAC: u64 = 0x608;
 const PAGES: u64 = 0x1_0000;
 const PAGES_END: u64 = 0x3_0000;
 const COUNTERS: u64 = 0x1000;
@@ -59,7 +60,7 @@ fn the_blocks_describe_themselves() {
                 break;
             }
         }
-        assert_eq!(types, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(types, [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(bench.read32(8).to_le_bytes(), *b"ORNC");
         assert_eq!(bench.read64(8), 0x0001_0000_434e_524f);
     }
@@ -159,6 +160,21 @@ fn control_registers_take_what_they_know_and_ignore_the_rest() {
 }
 
 #[test]
+fn what_phy_and_mac_tell_is_read_as_it_stands() {
+    for width in WIDTHS {
+        let mut bench = HostBench::new(width, 1);
+        for round in 1..=2_u32 {
+            let words: Vec<u32> = (0..12).map(|i| 0x9e37_79b9_u32.wrapping_mul(16 * round + i)).collect();
+            bench.dut.set_wide("mac_regs_i", &words);
+            let read: Vec<u32> = (0..12).map(|i| bench.read32(MAC + 4 * i)).collect();
+            assert_eq!(read, words);
+            // Two of them in one access.
+            assert_eq!(bench.read64(MAC + 8), u64::from(words[3]) << 32 | u64::from(words[2]));
+        }
+    }
+}
+
+#[test]
 fn registers_of_64_bits_are_written_whole_or_by_halves() {
     for width in WIDTHS {
         let mut bench = HostBench::new(width, 1);
@@ -241,7 +257,8 @@ fn a_read_that_is_no_access_is_unsupported() {
                 ..read(8, 2)
             },
             read(0x10, 1),
-            read(0x600, 2),
+            read(0x638, 2),
+            read(0x700, 2),
             read(0xffc, 1),
             read(COUNTERS + 8 * counter::COUNT as u64, 2),
             read(0x2000 + 16 * 5, 1),
@@ -294,7 +311,8 @@ fn a_write_that_is_no_access_changes_nothing_and_is_counted() {
             },
             write(8, 1, 7),         // read only
             write(0x20c, 1, 7),     // read only
-            write(0x600, 1, 7),     // nothing there
+            write(0x608, 1, 7),     // read only
+            write(0x700, 1, 7),     // nothing there
             write(COUNTERS, 2, 7),  // read only
             write(0x3000, 1, 7),    // read only
             write(PAGES_END, 2, 7), // behind the last page

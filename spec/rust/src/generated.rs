@@ -546,6 +546,22 @@ code_enum! {
 }
 
 code_enum! {
+    /// How the PHY on the board stands (field state of PhyStatus).
+    PhyState {
+        /// `RESET`.
+        Reset = 0x0, "RESET", "";
+        /// Nobody answers on MDIO.
+        None = 0x1, "NONE", "nobody answers on MDIO";
+        /// `NO_LINK`.
+        NoLink = 0x2, "NO_LINK", "";
+        /// A link, but not 1000BASE-T full duplex: not used.
+        OtherMode = 0x3, "OTHER_MODE", "a link, but not 1000BASE-T full duplex: not used";
+        /// `UP`.
+        Up = 0x4, "UP", "";
+    }
+}
+
+code_enum! {
     /// Device counters. A frame counts once: in RX_FRAMES and, when it was dropped, in exactly one RX_DROP_*.
     CounterId {
         /// Frames at the MAC.
@@ -2387,6 +2403,35 @@ impl DiagStatus {
         ///
         /// 8 bits at byte 1.
         reads, set_reads, with_reads, u8, |b| b[1], |b, v| b[1] = v
+    }
+}
+
+byte_struct! {
+    /// Register PHY_STATUS of the MAC block.
+    ///
+    /// 4 bytes, little-endian in memory.
+    PhyStatus, 4, reserved = [248, 224, 255, 127],
+    fields = [state, address, present]
+}
+
+impl PhyStatus {
+    accessors! {
+        /// PhyState.
+        ///
+        /// 3 bits at byte 0 bit 0.
+        state, set_state, with_state, u8, |b| bits::get_le(b, 0, 3) as u8, |b, v| bits::set_le(b, 0, 3, u64::from(v))
+    }
+    accessors! {
+        /// On MDIO.
+        ///
+        /// 5 bits at byte 1 bit 0.
+        address, set_address, with_address, u8, |b| bits::get_le(b, 8, 5) as u8, |b, v| bits::set_le(b, 8, 5, u64::from(v))
+    }
+    accessors! {
+        /// PHY and MAC are on the board beside the core.
+        ///
+        /// 1 bit at byte 3 bit 7.
+        present, set_present, with_present, bool, |b| bits::get_le(b, 31, 1) != 0, |b, v| bits::set_le(b, 31, 1, u64::from(v))
     }
 }
 
@@ -4908,6 +4953,54 @@ pub mod regs {
     ///
     /// 64 bits, ro.
     pub const DIAG_DATA: u32 = 0x510;
+    /// PhyStatus.
+    ///
+    /// 32 bits, ro.
+    pub const MAC_PHY_STATUS: u32 = 0x608;
+    /// Frames received well; a received frame counts once: here, or under the first that holds of RX_ER, RX_OVERSIZE, RX_RUNT, RX_FCS.
+    ///
+    /// 32 bits, ro.
+    pub const MAC_RX_GOOD: u32 = 0x60c;
+    /// Wrong FCS; 16 bits, as those that follow up to RX_DROP.
+    ///
+    /// 32 bits, ro.
+    pub const MAC_RX_FCS: u32 = 0x610;
+    /// Shorter than 64 bytes with FCS.
+    ///
+    /// 32 bits, ro.
+    pub const MAC_RX_RUNT: u32 = 0x614;
+    /// Longer than the MAC takes.
+    ///
+    /// 32 bits, ro.
+    pub const MAC_RX_OVERSIZE: u32 = 0x618;
+    /// The PHY said RX_ER within it.
+    ///
+    /// 32 bits, ro.
+    pub const MAC_RX_ER: u32 = 0x61c;
+    /// Carrier without a start of frame.
+    ///
+    /// 32 bits, ro.
+    pub const MAC_RX_JUNK: u32 = 0x620;
+    /// Found no room; counted above as well.
+    ///
+    /// 32 bits, ro.
+    pub const MAC_RX_DROP: u32 = 0x624;
+    /// Frames sent.
+    ///
+    /// 32 bits, ro.
+    pub const MAC_TX_SENT: u32 = 0x628;
+    /// Ended with a wrong FCS for want of its next word; 16 bits, as those that follow.
+    ///
+    /// 32 bits, ro.
+    pub const MAC_TX_UNDERRUN: u32 = 0x62c;
+    /// Thrown away for want of a link.
+    ///
+    /// 32 bits, ro.
+    pub const MAC_TX_NO_LINK: u32 = 0x630;
+    /// Longer than the MAC takes, not sent.
+    ///
+    /// 32 bits, ro.
+    pub const MAC_TX_LONG: u32 = 0x634;
 }
 
 /// The blocks of BAR0, in the order in which they name each other.
@@ -4963,10 +5056,24 @@ pub static BLOCKS: &[Block] = &[
     Block { name: "EQ", base: 0x400, block_type: 5, version: 1, next: 0x500, doc: "event queues", regs: &[
         Register { name: "DOORBELL", offset: 0x408, width: 64, access: RegAccess::WriteOnly, doc: "DbEq" },
     ] },
-    Block { name: "DIAG", base: 0x500, block_type: 6, version: 1, next: 0x0, doc: "a look at a queue pair as requester and responder see it; answers also when the host's memory does not", regs: &[
+    Block { name: "DIAG", base: 0x500, block_type: 6, version: 1, next: 0x600, doc: "a look at a queue pair as requester and responder see it; answers also when the host's memory does not", regs: &[
         Register { name: "SELECT", offset: 0x508, width: 32, access: RegAccess::ReadWrite, doc: "DiagSelect; writing it begins a look, unless one is under way" },
         Register { name: "STATUS", offset: 0x50c, width: 32, access: RegAccess::ReadOnly, doc: "DiagStatus" },
         Register { name: "DATA", offset: 0x510, width: 64, access: RegAccess::ReadOnly, doc: "the word, when no look is under way" },
+    ] },
+    Block { name: "MAC", base: 0x600, block_type: 7, version: 1, next: 0x0, doc: "PHY and MAC, where they are on the board beside the core (present in PHY_STATUS); elsewhere all of it reads 0. Counters wrap and go on through a reset of the function", regs: &[
+        Register { name: "PHY_STATUS", offset: 0x608, width: 32, access: RegAccess::ReadOnly, doc: "PhyStatus" },
+        Register { name: "RX_GOOD", offset: 0x60c, width: 32, access: RegAccess::ReadOnly, doc: "frames received well; a received frame counts once: here, or under the first that holds of RX_ER, RX_OVERSIZE, RX_RUNT, RX_FCS" },
+        Register { name: "RX_FCS", offset: 0x610, width: 32, access: RegAccess::ReadOnly, doc: "wrong FCS; 16 bits, as those that follow up to RX_DROP" },
+        Register { name: "RX_RUNT", offset: 0x614, width: 32, access: RegAccess::ReadOnly, doc: "shorter than 64 bytes with FCS" },
+        Register { name: "RX_OVERSIZE", offset: 0x618, width: 32, access: RegAccess::ReadOnly, doc: "longer than the MAC takes" },
+        Register { name: "RX_ER", offset: 0x61c, width: 32, access: RegAccess::ReadOnly, doc: "the PHY said RX_ER within it" },
+        Register { name: "RX_JUNK", offset: 0x620, width: 32, access: RegAccess::ReadOnly, doc: "carrier without a start of frame" },
+        Register { name: "RX_DROP", offset: 0x624, width: 32, access: RegAccess::ReadOnly, doc: "found no room; counted above as well" },
+        Register { name: "TX_SENT", offset: 0x628, width: 32, access: RegAccess::ReadOnly, doc: "frames sent" },
+        Register { name: "TX_UNDERRUN", offset: 0x62c, width: 32, access: RegAccess::ReadOnly, doc: "ended with a wrong FCS for want of its next word; 16 bits, as those that follow" },
+        Register { name: "TX_NO_LINK", offset: 0x630, width: 32, access: RegAccess::ReadOnly, doc: "thrown away for want of a link" },
+        Register { name: "TX_LONG", offset: 0x634, width: 32, access: RegAccess::ReadOnly, doc: "longer than the MAC takes, not sent" },
     ] },
 ];
 
