@@ -15,10 +15,19 @@ CLOCK_PORT = re.compile(r"^(clk\w*|\w*_rx_clk)_i$")
 CLOCK_NETS = ["clk_gtx", "clk_sys"]
 
 
-def core_mhz():
-    """The clock of a board's core, from spec/."""
+PLL = "rtl/board/rnic_ecp5_pll.sv"
+# MHz of 1000BASE-T's GMII, either way.
+LINE_MHZ = 125
+
+
+def clocks_of(pll, oscillator):
+    """What the PLL makes of an oscillator's MHz: clk_gtx and clk_sys; and faults, when its VCO is not that of spec/."""
     consts = {c["name"]: c.get("value") for c in tomllib.loads((ROOT / "spec/params.toml").read_text())["const"]}
-    return consts["BOARD_VCO_HZ"] / consts["BOARD_SYS_DIV"] / 1e6
+    divider = {name: int(value) for name, value in re.findall(r"\.(CLKI_DIV|CLKFB_DIV|CLKOP_DIV)\((\d+)\)", pll)}
+    gtx = oscillator / divider["CLKI_DIV"] * divider["CLKFB_DIV"]  # fed back from CLKOP
+    vco = gtx * divider["CLKOP_DIV"]
+    wanted = consts["BOARD_VCO_HZ"] / 1e6
+    return {"clk_gtx": gtx, "clk_sys": vco / consts["BOARD_SYS_DIV"]}, [] if vco == wanted else [f"{PLL}: the VCO has {vco} MHz, spec/params.toml says {wanted}"]
 
 
 def ports(text):
@@ -32,7 +41,7 @@ def ports(text):
     return bits
 
 
-def faults_of(name, top, lpf):
+def faults_of(name, top, lpf, pll):
     lpf = re.sub(r"#[^\n]*", "", lpf)
     sites = re.findall(r'LOCATE COMP "([^"]+)" SITE "(\w+)";', lpf)
     types = re.findall(r'IOBUF PORT "([^"]+)" IO_TYPE=\w+[^;]*;', lpf)
@@ -51,9 +60,11 @@ def faults_of(name, top, lpf):
     faults += [f"pin {s} is given twice" for s in sorted(set(pins)) if pins.count(s) > 1]
     faults += [f"clock {p} has no FREQUENCY" for p in wanted if CLOCK_PORT.match(p) and p not in port_clocks]
     faults += [f"clock {n} has no FREQUENCY" for n in CLOCK_NETS if n not in net_clocks]
-    core = net_clocks.get("clk_sys")
-    if core and abs(float(core) - core_mhz()) > 0.001:
-        faults.append(f"clk_sys has {core} MHz, spec/params.toml says {core_mhz():.3f}")
+    made, wrong = clocks_of(pll, float(port_clocks.get("clk100_i", 0)))
+    told = {n: float(mhz) for n, mhz in net_clocks.items()} | {p: float(mhz) for p, mhz in port_clocks.items() if p.endswith("rx_clk_i")}
+    faults += wrong + [f"{n} has {mhz} MHz, it is {made.get(n, LINE_MHZ):.3f}" for n, mhz in told.items() if abs(mhz - made.get(n, LINE_MHZ)) > 0.001]
+    if made["clk_gtx"] != LINE_MHZ:
+        faults.append(f"{PLL}: clk_gtx is {made['clk_gtx']} MHz, GMII wants {LINE_MHZ}")
     faults += [f"{p} has a FREQUENCY, but is no clock" for p in port_clocks if p not in wanted or not CLOCK_PORT.match(p)]
     rest = re.sub(r'(LOCATE COMP|IOBUF PORT|FREQUENCY (PORT|NET)|BLOCK (RESETPATHS|ASYNCPATHS))[^;]*;', "", lpf).split()
     if rest:
@@ -62,7 +73,7 @@ def faults_of(name, top, lpf):
 
 
 def texts(board):
-    return (ROOT / f"rtl/board/{board}.sv").read_text(), (ROOT / f"constraints/{board}.lpf").read_text()
+    return (ROOT / f"rtl/board/{board}.sv").read_text(), (ROOT / f"constraints/{board}.lpf").read_text(), (ROOT / PLL).read_text()
 
 
 def check(board):
@@ -72,7 +83,7 @@ def check(board):
 
 def self_test(board):
     """Faults that must be found, each put into a copy."""
-    top, lpf = texts(board)
+    top, lpf, pll = texts(board)
     cases = {
         "a port without a pin": lpf.replace('LOCATE COMP "uart_tx_o"', 'LOCATE COMP "uart_o"'),
         "a bit of a vector without a pin": re.sub(r'LOCATE COMP "eth_txd_o\[2\]"[^\n]*\n', "", lpf),
@@ -81,9 +92,14 @@ def self_test(board):
         "an input clock without a frequency": re.sub(r'FREQUENCY PORT "eth_rx_clk_i"[^\n]*\n', "", lpf),
         "a PLL clock without a frequency": re.sub(r'FREQUENCY NET "clk_gtx"[^\n]*\n', "", lpf),
         "a core's clock that is not the PLL's": re.sub(r'"clk_sys" [\d.]+', '"clk_sys" 50', lpf),
+        "a transmit clock that is not the PLL's": re.sub(r'"clk_gtx" [\d.]+', '"clk_gtx" 100', lpf),
+        "a receive clock that is not GMII's": re.sub(r'"eth_rx_clk_i" [\d.]+', '"eth_rx_clk_i" 25', lpf),
+        "an oscillator that the PLL was not made for": re.sub(r'"clk100_i" [\d.]+', '"clk100_i" 50', lpf),
         "a line that nobody reads": lpf + 'LOCAT COMP "x" SITE "A1";\n',
     }
-    return [f"{board}: {name} is not found" for name, text in cases.items() if text == lpf or not faults_of(board, top, text)]
+    missed = [f"{board}: {name} is not found" for name, text in cases.items() if text == lpf or not faults_of(board, top, text, pll)]
+    plls = {"another VCO": pll.replace(".CLKOP_DIV(6)", ".CLKOP_DIV(5)"), "another feedback": pll.replace(".CLKFB_DIV(5)", ".CLKFB_DIV(4)")}
+    return missed + [f"{board}: {name} is not found" for name, text in plls.items() if text == pll or not faults_of(board, top, lpf, text)]
 
 
 def main():
@@ -93,7 +109,7 @@ def main():
     faults = []
     for board in boards:
         faults += self_test(board) if "--self-test" in args else check(board)
-        top, _ = texts(board)
+        top, *_ = texts(board)
         print(f"check_lpf: {board}, {len(ports(top))} pins" + (", seeded faults" if "--self-test" in args else ""))
     print("\n".join(faults), end="\n" if faults else "", file=sys.stderr)
     return 1 if faults else 0
