@@ -68,6 +68,7 @@ if (($# == 0)); then
       { tail -n 30 <<<"$log" >&2; fail "yosys cannot read $top"; }
   done
   python=.tools/venv/bin/python
+  $python -m unittest -q scripts/test_scripts.py || fail "scripts do not do what their tests want"
   $python scripts/check_lpf.py || fail "constraints as told above"
   $python scripts/check_lpf.py --self-test || fail "the check of the constraints misses faults"
   $python scripts/cdc.py --image loopback || fail "clock crossings as told above"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Place and route by nextpnr, and what it tells about clocks. For synth.py and bitstream.py."""
+import json
 import pathlib
 import re
 import statistics
@@ -10,6 +11,15 @@ import time
 from ecp5 import ROOT
 
 BIN = ROOT / ".tools" / "bin"
+# What nextpnr's router2 has no option for; it takes it from the netlist. With its own values a full FPGA comes to rest late: it looks for ways out of a crowd
+# within 3 tiles of where a net lies (bbMargin), and makes wires that several nets want dearer in small steps.
+SETTINGS = {
+    "router2/bbMargin/x": "8",
+    "router2/bbMargin/y": "8",
+    "router2/initCurrCongWeight": "1.0",
+    "router2/currCongWeightMult": "4.0",
+    "router2/histCongWeight": "1.5",
+}
 
 
 def run(what, command, log):
@@ -31,10 +41,32 @@ def run(what, command, log):
     return child.returncode, round(seconds, 1)
 
 
+def with_settings(netlist, work):
+    """A copy of a netlist of Yosys that tells nextpnr SETTINGS."""
+    design = json.loads(netlist.read_text())
+    top = next(m for m in design["modules"].values() if int(m["attributes"].get("top", "0"), 2))
+    top["settings"] = SETTINGS
+    copy = work / "nextpnr.json"
+    copy.write_text(json.dumps(design))
+    return copy
+
+
+def told(text):
+    """Clocks and cells in a log of nextpnr: what each clock reached and must reach (MHz), and how many of each cell are used of how many."""
+    clocks, used = {}, {}
+    # The log holds an estimate after placement, then what was routed: the last word counts.
+    for net, reached, _, target in re.findall(r"Max frequency for clock\s+'([^']+)': ([\d.]+) MHz \((PASS|FAIL) at ([\d.]+) MHz\)", text):
+        clocks[net] = {"mhz": float(reached), "target": float(target)}
+    for cell, taken, there in re.findall(r"Info:\s+(TRELLIS_\w+|DP16KD|EHXPLLL|DCCA|[IO]DDRX?\w*|IOLOGIC):\s+(\d+)/\s*(\d+)", text):
+        used[cell] = [int(taken), int(there)]
+    return clocks, used
+
+
 def place(device, netlist, seed, work, lpf=None, mhz=None):
     """One run of nextpnr on `device` (its option, package, speed): clocks with what they reach and, where constraints say so, must reach. Pins and clocks
     come from `lpf`; without it the design is placed without pins, its one clock at `mhz`."""
-    config, report, log = work / f"seed{seed}.cfg", work / f"nextpnr{seed}.json", work / f"nextpnr{seed}.log"
+    config, report, log = work / f"seed{seed}.cfg", work / f"report{seed}.json", work / f"nextpnr{seed}.log"
+    netlist = with_settings(netlist, work)
     for old in (config, report):
         old.unlink(missing_ok=True)
     bound = ["--lpf", lpf] if lpf else ["--out-of-context", "--freq", mhz, "--timing-allow-fail"]
@@ -44,13 +76,8 @@ def place(device, netlist, seed, work, lpf=None, mhz=None):
         "--json", netlist.relative_to(ROOT), *bound, "--textcfg", config.relative_to(ROOT),
         "--report", report.relative_to(ROOT), "--placer", "static", "--router", "router2", "--seed", seed,
     ], log)
-    text = log.read_text(errors="replace")
-    result = {"seed": seed, "good": code == 0 and config.exists(), "seconds": seconds, "clocks": {}, "used": {}}
-    # The log holds an estimate after placement, then what was routed: the last word counts.
-    for net, reached, _, target in re.findall(r"Max frequency for clock\s+'([^']+)': ([\d.]+) MHz \((PASS|FAIL) at ([\d.]+) MHz\)", text):
-        result["clocks"][net] = {"mhz": float(reached), "target": float(target)}
-    for cell, used, there in re.findall(r"Info:\s+(TRELLIS_\w+|DP16KD|EHXPLLL|DCCA|[IO]DDRX?\w*|IOLOGIC):\s+(\d+)/\s*(\d+)", text):
-        result["used"][cell] = [int(used), int(there)]
+    clocks, used = told(log.read_text(errors="replace"))
+    result = {"seed": seed, "good": code == 0 and config.exists(), "seconds": seconds, "clocks": clocks, "used": used}
     for net, c in result["clocks"].items():
         print(f"  {net}: {c['mhz']:.1f} MHz of {c['target']:.1f}", flush=True)
         result["good"] = result["good"] and (c["mhz"] >= c["target"] or not lpf)

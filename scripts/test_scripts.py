@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what the scripts about size and clocks compute: python -m unittest scripts/test_scripts.py (make lint runs them)."""
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import paths  # noqa: E402
+import pnr  # noqa: E402
+import tables  # noqa: E402
+
+
+def cell(kind, inputs, outputs):
+    """A cell of a netlist, its pins by name with the net of each."""
+    return {
+        "type": kind,
+        "port_directions": dict.fromkeys(inputs, "input") | dict.fromkeys(outputs, "output"),
+        "connections": {pin: [net] for pin, net in (inputs | outputs).items()},
+    }
+
+
+def netlist(**between):
+    """Net 2 leaves a flip-flop, net 9 enters another one; the cells given stand between them."""
+    cells = {
+        "from": cell("TRELLIS_FF", {"CLK": 1, "DI": "0"}, {"Q": 2}),
+        "to": cell("TRELLIS_FF", {"CLK": 1, "DI": 9}, {"Q": 10}),
+    }
+    names = {"start_q": {"bits": [2]}, "end_q": {"bits": [10]}}
+    return paths.Netlist({"cells": cells | between, "netnames": names}, None)
+
+
+class Paths(unittest.TestCase):
+    def longest(self, found):
+        ns, bit, end = max(found.ends())
+        self.assertEqual((found.start(bit), end), ("start_q", "end_q"))
+        return round(ns, 2)
+
+    def test_a_table_costs_itself_and_a_net(self):
+        one = netlist(t=cell("LUT4", {"A": 2, "B": "0", "C": "0", "D": "1"}, {"Z": 9}))
+        two = netlist(t=cell("LUT4", {"A": 2}, {"Z": 3}), u=cell("LUT4", {"D": 3}, {"Z": 9}))
+        self.assertEqual(self.longest(one), round(0.45 + 0.75 + 0.24 + 0.75 + 0.3, 2))
+        self.assertEqual(self.longest(two), round(self.longest(one) + 0.24 + 0.75, 2))
+
+    def test_a_slices_multiplexer_has_no_net_before_it(self):
+        tables_of_5 = netlist(
+            a=cell("LUT4", {"A": 2}, {"Z": 3}), b=cell("LUT4", {"B": 2}, {"Z": 4}), m=cell("PFUMX", {"ALUT": 3, "BLUT": 4, "C0": "0"}, {"Z": 9})
+        )
+        self.assertEqual(self.longest(tables_of_5), round(0.45 + 0.75 + 0.24 + 0.15 + 0.75 + 0.3, 2))
+
+    def test_a_carry_chain_goes_on_without_nets(self):
+        chain = netlist(
+            a=cell("CCU2C", {"A0": 2}, {"COUT": 3}), b=cell("CCU2C", {"CIN": 3}, {"COUT": 4}), c=cell("CCU2C", {"CIN": 4}, {"S1": 9})
+        )
+        self.assertEqual(self.longest(chain), round(0.45 + 0.75 + 0.5 + 0.07 + 0.44 + 0.75 + 0.3, 2))
+
+    def test_a_net_with_many_readers_is_slower(self):
+        many = {f"r{i}": cell("LUT4", {"A": 2}, {"Z": 100 + i}) for i in range(200)}
+        self.assertEqual(self.longest(netlist(t=cell("LUT4", {"A": 2}, {"Z": 9}), **many)), round(0.45 + 0.75 + 0.35 + 0.5 + 0.24 + 0.75 + 0.3, 2))
+
+    def test_a_cell_without_delays_is_refused(self):
+        with self.assertRaisesRegex(SystemExit, "no delays known of WIDEFN9"):
+            netlist(t=cell("WIDEFN9", {"A": 2}, {"Z": 9}))
+
+
+LOG = """\
+Info: \t              DP16KD:     147/    208    70%
+Info: \t        TRELLIS_COMB:   50159/  83640    59%
+Info: Max frequency for clock '$glbnet$clk_gtx': 241.31 MHz (PASS at 125.00 MHz)
+Info: Max frequency for clock '$glbnet$clk_sys': 45.71 MHz (PASS at 34.09 MHz)
+Info: Routing globals...
+Info: Max frequency for clock '$glbnet$clk_gtx': 120.50 MHz (FAIL at 125.00 MHz)
+Info: Max frequency for clock '$glbnet$clk_sys': 40.00 MHz (PASS at 34.09 MHz)
+"""
+
+
+class Nextpnr(unittest.TestCase):
+    def test_what_was_routed_counts(self):
+        clocks, used = pnr.told(LOG)
+        self.assertEqual(clocks["$glbnet$clk_gtx"], {"mhz": 120.5, "target": 125.0})
+        self.assertEqual(clocks["$glbnet$clk_sys"], {"mhz": 40.0, "target": 34.09})
+        self.assertEqual(used, {"DP16KD": [147, 208], "TRELLIS_COMB": [50159, 83640]})
+
+    def test_settings_go_to_the_top_and_nothing_else_changes(self):
+        design = {"modules": {"LUT4": {"attributes": {"blackbox": "1"}}, "board": {"attributes": {"top": "00000001"}, "cells": {}}}}
+        with tempfile.TemporaryDirectory() as directory:
+            file = pathlib.Path(directory) / "netlist.json"
+            file.write_text(json.dumps(design))
+            copy = json.loads(pnr.with_settings(file, file.parent).read_text())
+        self.assertEqual(copy["modules"]["board"].pop("settings"), pnr.SETTINGS)
+        self.assertEqual(copy, design)
+
+    def test_worst_median_and_best_of_what_was_routed(self):
+        runs = [{"good": good, "clocks": {"c": {"mhz": mhz}}} for good, mhz in ((True, 40.0), (True, 44.0), (False, 90.0), (True, 41.0))]
+        self.assertEqual(pnr.spread(runs), {"worst": 40.0, "median": 41.0, "best": 44.0})
+        self.assertIsNone(pnr.spread(runs[2:3]))
+
+
+class Tables(unittest.TestCase):
+    def test_titles_first_and_numbers_to_the_right(self):
+        rows = [["What", "LUT4"], ["core", "44 (53 %)"]]
+        self.assertEqual(tables.as_markdown(rows), "| What | LUT4 |\n| --- | --: |\n| core | 44 (53&nbsp;%) |\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
