@@ -363,6 +363,13 @@ goldens! {
         busy, with_busy = true;
         reads, with_reads = 0xa5;
     }
+    PhyStatus [
+        "03 15 00 80"
+    ] {
+        state, with_state = 3;
+        address, with_address = 0x15;
+        present, with_present = true;
+    }
     LinkHead [
         "05 7e fe 03  10 01 04 00"
     ] {
