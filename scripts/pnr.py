@@ -41,11 +41,28 @@ def run(what, command, log):
     return child.returncode, round(seconds, 1)
 
 
-def with_settings(netlist, work):
-    """A copy of a netlist of Yosys that tells nextpnr SETTINGS."""
+def bels_file(board, image):
+    """Where block RAMs of an image are held, if that is told: a line for each, its bel and its name. Written by spread_rams.py."""
+    return ROOT / "constraints" / f"{board}-{image}.bels"
+
+
+def read_bels(file):
+    """{name: bel} of such a file; nothing where there is none."""
+    lines = file.read_text().splitlines() if file and file.is_file() else []
+    return {name: bel for bel, name in (line.split() for line in lines if line and not line.startswith("#"))}
+
+
+def for_nextpnr(netlist, work, bels):
+    """A copy of a netlist of Yosys that tells nextpnr SETTINGS, and where to hold the cells of `bels`. A list that does not fit the netlist is an error."""
     design = json.loads(netlist.read_text())
     top = next(m for m in design["modules"].values() if int(m["attributes"].get("top", "0"), 2))
     top["settings"] = SETTINGS
+    kinds = {top["cells"][name]["type"] for name in bels if name in top["cells"]}
+    differing = sorted(bels.keys() ^ {name for name, cell in top["cells"].items() if cell["type"] in kinds}) if bels else []
+    if differing:
+        raise SystemExit(f"where block RAMs are held does not fit the netlist ({', '.join(differing[:4])}{' ...' if differing[4:] else ''}): run spread_rams.py again")
+    for name, bel in bels.items():
+        top["cells"][name]["attributes"]["BEL"] = bel
     copy = work / "nextpnr.json"
     copy.write_text(json.dumps(design))
     return copy
@@ -62,11 +79,11 @@ def told(text):
     return clocks, used
 
 
-def place(device, netlist, seed, work, lpf=None, mhz=None):
+def place(device, netlist, seed, work, lpf=None, mhz=None, bels=None):
     """One run of nextpnr on `device` (its option, package, speed): clocks with what they reach and, where constraints say so, must reach. Pins and clocks
-    come from `lpf`; without it the design is placed without pins, its one clock at `mhz`."""
+    come from `lpf`; without it the design is placed without pins, its one clock at `mhz`. `bels`: a file that holds cells where it says."""
     config, report, log = work / f"seed{seed}.cfg", work / f"report{seed}.json", work / f"nextpnr{seed}.log"
-    netlist = with_settings(netlist, work)
+    netlist = for_nextpnr(netlist, work, read_bels(bels))
     for old in (config, report):
         old.unlink(missing_ok=True)
     bound = ["--lpf", lpf] if lpf else ["--out-of-context", "--freq", mhz, "--timing-allow-fail"]

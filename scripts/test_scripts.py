@@ -9,6 +9,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import paths  # noqa: E402
 import pnr  # noqa: E402
+import spread_rams  # noqa: E402
 import tables  # noqa: E402
 
 
@@ -87,14 +88,45 @@ class Nextpnr(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             file = pathlib.Path(directory) / "netlist.json"
             file.write_text(json.dumps(design))
-            copy = json.loads(pnr.with_settings(file, file.parent).read_text())
+            copy = json.loads(pnr.for_nextpnr(file, file.parent, {}).read_text())
         self.assertEqual(copy["modules"]["board"].pop("settings"), pnr.SETTINGS)
         self.assertEqual(copy, design)
+
+    def test_rams_are_held_where_the_list_says_and_a_list_that_does_not_fit_is_refused(self):
+        rams = {name: {"type": "DP16KD", "attributes": {}} for name in ("a.0", "a.1")}
+        design = {"modules": {"board": {"attributes": {"top": "1"}, "cells": rams | {"f": {"type": "TRELLIS_FF", "attributes": {}}}}}}
+        with tempfile.TemporaryDirectory() as directory:
+            file, bels = pathlib.Path(directory) / "netlist.json", pathlib.Path(directory) / "x.bels"
+            file.write_text(json.dumps(design))
+            bels.write_text("# why\nX4/Y22/EBR0 a.0\nX6/Y46/EBR1 a.1\n")
+            cells = json.loads(pnr.for_nextpnr(file, file.parent, pnr.read_bels(bels)).read_text())["modules"]["board"]["cells"]
+            self.assertEqual([c["attributes"] for c in cells.values()], [{"BEL": "X4/Y22/EBR0"}, {"BEL": "X6/Y46/EBR1"}, {}])
+            for told in ("X4/Y22/EBR0 a.0\n", "X4/Y22/EBR0 a.0\nX6/Y46/EBR1 a.1\nX8/Y46/EBR2 a.2\n"):
+                bels.write_text(told)
+                with self.assertRaisesRegex(SystemExit, "does not fit the netlist"):
+                    pnr.for_nextpnr(file, file.parent, pnr.read_bels(bels))
+        self.assertEqual(pnr.read_bels(pathlib.Path("no/such.bels")), {})
 
     def test_worst_median_and_best_of_what_was_routed(self):
         runs = [{"good": good, "clocks": {"c": {"mhz": mhz}}} for good, mhz in ((True, 40.0), (True, 44.0), (False, 90.0), (True, 41.0))]
         self.assertEqual(pnr.spread(runs), {"worst": 40.0, "median": 41.0, "best": 44.0})
         self.assertIsNone(pnr.spread(runs[2:3]))
+
+
+class Spread(unittest.TestCase):
+    def test_rows_share_the_rams_by_where_their_neighbours_lie(self):
+        # Four in one row, which is full, and two in another; each talks to a flip-flop of its own.
+        sites = ["X4/Y22/EBR0", "X6/Y22/EBR1", "X8/Y22/EBR2", "X10/Y22/EBR3", "X4/Y46/EBR0", "X6/Y46/EBR1"]
+        cells = {}
+        for i, bel in enumerate(sites):
+            cells[f"r{i}"] = {"type": "DP16KD", "attributes": {"NEXTPNR_BEL": bel}, "connections": {"DOA0": [i]}}
+            cells[f"f{i}"] = {"type": "TRELLIS_FF", "attributes": {"NEXTPNR_BEL": f"X{20 - i}/Y{60 - 10 * i}/SLICEA.FF0"}, "connections": {"DI": [i]}}
+        where = spread_rams.spread(cells)
+        rows = {row: sorted(r for r, bel in where.items() if f"/Y{row}/" in bel) for row in (22, 46)}
+        self.assertEqual(rows, {22: ["r3", "r4", "r5"], 46: ["r0", "r1", "r2"]})
+        # Left to right, too, and no two at a place.
+        self.assertEqual([where[r] for r in ("r5", "r4", "r3")], ["X4/Y22/EBR0", "X8/Y22/EBR2", "X10/Y22/EBR3"])
+        self.assertEqual(len(set(where.values())), 6)
 
 
 class Tables(unittest.TestCase):
