@@ -24,6 +24,9 @@ def clocks_of(pll, oscillator):
     """What the PLL makes of an oscillator's MHz: clk_gtx and clk_sys; and faults, when its VCO is not that of spec/."""
     consts = {c["name"]: c.get("value") for c in tomllib.loads((ROOT / "spec/params.toml").read_text())["const"]}
     divider = {name: int(value) for name, value in re.findall(r"\.(CLKI_DIV|CLKFB_DIV|CLKOP_DIV)\((\d+)\)", pll)}
+    missing = {"CLKI_DIV", "CLKFB_DIV", "CLKOP_DIV"} - divider.keys()
+    if missing:
+        raise SystemExit(f"{PLL}: no number is seen for {', '.join(sorted(missing))}, so its clocks cannot be checked: write .NAME(number)")
     gtx = oscillator / divider["CLKI_DIV"] * divider["CLKFB_DIV"]  # fed back from CLKOP
     vco = gtx * divider["CLKOP_DIV"]
     wanted = consts["BOARD_VCO_HZ"] / 1e6

