@@ -656,3 +656,46 @@ fn the_driver_called_from_inside_with_bus_is_an_error() {
     let got = device.with_bus(|_| inner.set_pkey(0, 1)).unwrap();
     assert_eq!(got, Err(Error::Reentered));
 }
+
+#[test]
+fn phy_and_mac_are_told_where_the_device_has_them() {
+    let (mock, device) = open();
+    assert_eq!(device.mac_status().unwrap(), None);
+    let status = |state| u32::from_le_bytes(PhyStatus::new().with_present(true).with_address(7).with_state(state).0);
+    mock.0
+        .borrow_mut()
+        .regs
+        .insert(regs::MAC_PHY_STATUS.into(), status(PhyState::NoLink.into()));
+    for (n, reg) in (regs::MAC_RX_GOOD..=regs::MAC_TX_LONG).step_by(4).enumerate() {
+        mock.0.borrow_mut().regs.insert(reg.into(), 100 + n as u32);
+    }
+    let told = device.mac_status().unwrap().unwrap();
+    let expected = MacStatus {
+        phy_state: PhyState::NoLink,
+        phy_address: 7,
+        rx_good: 100,
+        rx_fcs: 101,
+        rx_runt: 102,
+        rx_oversize: 103,
+        rx_er: 104,
+        rx_junk: 105,
+        rx_drop: 106,
+        tx_sent: 107,
+        tx_underrun: 108,
+        tx_no_link: 109,
+        tx_long: 110,
+    };
+    assert_eq!(told, expected);
+    assert!(
+        told.to_string()
+            .starts_with("PHY NO_LINK at MDIO address 7; received 100 (bad: FCS 101,"),
+        "{told}"
+    );
+    // A state that nobody knows is an error, and no guess.
+    mock.0.borrow_mut().regs.insert(regs::MAC_PHY_STATUS.into(), status(6));
+    let e = device.mac_status().unwrap_err();
+    assert!(
+        matches!(&e, Error::Protocol { what } if what.contains("MAC.PHY_STATUS has state 6")),
+        "{e}"
+    );
+}
