@@ -250,7 +250,7 @@ fn quickstart(pair: &Pair) {
     const QPS: u32 = 16;
     const LAST: usize = QPS as usize - 1;
     let caps = pair.ends[0].device.info().unwrap().caps;
-    assert_eq!((caps.data_width, caps.log_qp), (64, 8));
+    assert_eq!((caps.data_width, caps.log_qp, caps.max_rd_atomic), (64, 8, 4));
     let [left, right] = pair.connected(QPS).map(|b| b.qps());
     // From RTS there is no way back to INIT: the gate's refusal comes through the line, too.
     let back = QpAttr {

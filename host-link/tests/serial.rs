@@ -19,12 +19,16 @@ const TICK: u64 = 40;
 /// Clock cycles between two numbers of the counter on the board.
 const DAQ_EVERY: u64 = 16;
 
+/// READs and atomics outstanding that each of its QPs has slots for: fewer than the format has.
+const MAX_RD: u8 = 4;
+
 /// A board with its port looped back.
 fn board(seed: u64) -> Cable {
     let dut = BlockModel::builder("rnic_top_serial")
         .param("Div", DIV)
         .param("RetryCycles", RETRY)
         .param("DaqEvery", DAQ_EVERY)
+        .param("MaxRd", u64::from(MAX_RD))
         .effort(Effort::Full)
         .build()
         .unwrap();
@@ -58,8 +62,8 @@ fn attach(cable: &Cable) -> openrnic_driver::Result<Device<NicBus>> {
     Device::open(open(Box::new(cable.clone()), params()).unwrap(), open_params())
 }
 
-/// Two QPs of one NIC, connected to each other.
-fn connected(end: &End) -> Vec<QueuePair<NicBus>> {
+/// Two QPs of one NIC in INIT.
+fn installed(end: &End) -> Vec<QueuePair<NicBus>> {
     let init = QpAttr {
         qp_state: QpState::Init,
         ..QpAttr::default()
@@ -68,31 +72,42 @@ fn connected(end: &End) -> Vec<QueuePair<NicBus>> {
         .pd
         .install_qps(2, &end.qp_init(), &BatchInit::range(), &init, attr::INIT_MASK)
         .unwrap();
-    let qps = batch.qps();
+    batch.qps()
+}
+
+fn rtr(end: &End, peer: &QueuePair<NicBus>, max_dest_rd_atomic: u8) -> QpAttr {
+    QpAttr {
+        qp_state: QpState::Rtr,
+        av: AddressVector {
+            dgid: end.gid,
+            dmac: Some(end.mac),
+            ..AddressVector::default()
+        },
+        path_mtu: Mtu::Mtu1024,
+        dest_qpn: peer.qpn(),
+        rq_psn: Psn::new(0x7d7e),
+        max_dest_rd_atomic,
+        ..QpAttr::default()
+    }
+}
+
+fn rts(max_rd_atomic: u8) -> QpAttr {
+    QpAttr {
+        qp_state: QpState::Rts,
+        sq_psn: Psn::new(0x7d7e),
+        // 268 ms: the host is slow here.
+        timeout: 16,
+        max_rd_atomic,
+        ..QpAttr::default()
+    }
+}
+
+/// Two QPs of one NIC, connected to each other.
+fn connected(end: &End) -> Vec<QueuePair<NicBus>> {
+    let qps = installed(end);
     for (qp, peer) in [(&qps[0], &qps[1]), (&qps[1], &qps[0])] {
-        let rtr = QpAttr {
-            qp_state: QpState::Rtr,
-            av: AddressVector {
-                dgid: end.gid,
-                dmac: Some(end.mac),
-                ..AddressVector::default()
-            },
-            path_mtu: Mtu::Mtu1024,
-            dest_qpn: peer.qpn(),
-            rq_psn: Psn::new(0x7d7e),
-            max_dest_rd_atomic: 4,
-            ..QpAttr::default()
-        };
-        qp.modify(&rtr, attr::RTR_MASK).unwrap();
-        let rts = QpAttr {
-            qp_state: QpState::Rts,
-            sq_psn: Psn::new(0x7d7e),
-            // 268 ms: the host is slow here.
-            timeout: 16,
-            max_rd_atomic: 4,
-            ..QpAttr::default()
-        };
-        qp.modify(&rts, attr::RTS_MASK).unwrap();
+        qp.modify(&rtr(end, peer, MAX_RD), attr::RTR_MASK).unwrap();
+        qp.modify(&rts(MAX_RD), attr::RTS_MASK).unwrap();
     }
     qps
 }
@@ -145,6 +160,24 @@ fn the_driver_finds_the_device_behind_the_line_and_moves_data_through_it() {
     assert_eq!(info.pci.max_payload, 256);
     write_and_read(device);
     assert_eq!(cable.passed().flipped, 0);
+}
+
+#[test]
+fn a_board_tells_how_many_reads_a_qp_may_have_outstanding_and_takes_no_more() {
+    let device = attach(&board(7)).unwrap();
+    assert_eq!(device.caps().unwrap().max_rd_atomic, u32::from(MAX_RD));
+    let end = End::set_up(device, 0).unwrap();
+    let qps = installed(&end);
+    let refused = |qp: &QueuePair<NicBus>, attrs: &QpAttr, mask| match qp.modify(attrs, mask) {
+        Err(Error::Gate(refusal)) => refusal.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let told = refused(&qps[0], &rtr(&end, &qps[1], MAX_RD + 1), attr::RTR_MASK);
+    assert!(told.contains("MAX_DEST_RD_ATOMIC"), "{told}");
+    qps[0].modify(&rtr(&end, &qps[1], MAX_RD), attr::RTR_MASK).unwrap();
+    let told = refused(&qps[0], &rts(MAX_RD + 1), attr::RTS_MASK);
+    assert!(told.contains("MAX_QP_RD_ATOMIC"), "{told}");
+    qps[0].modify(&rts(MAX_RD), attr::RTS_MASK).unwrap();
 }
 
 #[test]

@@ -13,6 +13,7 @@ module rnic_caps
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4,
+    parameter int unsigned MaxRd = MAX_RD_ATOMIC,
     parameter bit Ipv6 = 1'b1,
     parameter int unsigned LocalMemLog = 0
 ) (
@@ -29,7 +30,7 @@ module rnic_caps
   localparam logic [31:0] Features = 32'(Ipv6) << FEATURE_IPV6;
   assign caps_o = {
     32'(LocalMemLog), Features, 32'(NUM_XRCD), 32'(NumSrq), 32'(MaxRqStride), 32'(MaxSqStride), WqeOpcodes,
-    32'(NUM_PKEY), 32'(NUM_GID), 32'(NUM_PORTS), 32'(MAX_RD_ATOMIC), QpTypesData, QpTypes, MaxInline,
+    32'(NUM_PKEY), 32'(NUM_GID), 32'(NUM_PORTS), 32'(MaxRd), QpTypesData, QpTypes, MaxInline,
     32'(MAX_SGE), 32'(DmaTags), 32'(ClkPeriodPs), 32'(DataW), 32'(NUM_UAR), 32'(NUM_EQ), 32'(NUM_PD), 32'(NumMr), 32'(NumCq), 32'(QpIdxW)
   };
 endmodule

@@ -17,7 +17,7 @@ module rnic_core
     parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4,
     parameter int unsigned PoolDepth = 1024,
-    parameter int unsigned MaxRd = 16,
+    parameter int unsigned MaxRd = MAX_RD_ATOMIC,   // READs and atomics outstanding per QP, at most MAX_RD_ATOMIC
     parameter int unsigned WqeLines = 32,           // send WQEs of 512 bytes held (a longer one takes two)
     parameter int unsigned RqLines = 64,            // receive WQEs held
     parameter int unsigned RxBufBytes = 16384,      // payload of received requests, of responses; a packet for every 128 of them
@@ -193,7 +193,7 @@ module rnic_core
 
   rnic_host #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
-      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog), .NumRd(NumRd), .NumWr(NumWr),
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .MaxRd(MaxRd), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog), .NumRd(NumRd), .NumWr(NumWr),
       .PatientRd(NumRd'(1) << RdCtrl), .PatientWr(NumWr'(1) << WrCtrl), .NumVecSrc(2), .NumCntSrc(5)
   ) u_host (
       .clk_i, .rst_i, .bus_master_en_i, .port_up_i, .mac_regs_i,
@@ -223,7 +223,7 @@ module rnic_core
 
   rnic_ctrl #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(SrqTable), .HasSrq(NumSrq > 0), .ClkPeriodPs(ClkPeriodPs),
-      .DmaTags(DmaTags), .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .NumMrPort(4), .NumCqe(2), .NumEqe(3), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
+      .DmaTags(DmaTags), .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .MaxRd(MaxRd), .NumMrPort(4), .NumCqe(2), .NumEqe(3), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
   ) u_ctrl (
       .clk_i, .rst_i,
       .enable_i(enable), .force_fatal_i(force_fatal), .bus_master_en_i, .cycles_i(cycles),
@@ -257,7 +257,7 @@ module rnic_core
 
   rnic_qp #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumSrq(SrqTable), .NumHot(4), .HotLife(4'd1 << RdrRecv), .HotServe(4'd1 << RdrRead), .NumCold(4), .NumErr(3),
-      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride)
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .MaxRd(MaxRd)
   ) u_qp (
       .clk_i, .rst_i, .ready_o(qp_ready),
       .qp_cmd_valid_i(qp_cmd_valid), .qp_cmd_ready_o(qp_cmd_ready), .qp_cmd_i(qp_cmd),

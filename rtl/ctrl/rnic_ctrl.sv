@@ -19,6 +19,7 @@ module rnic_ctrl
     parameter int unsigned DmaTags = 64,
     parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4,
+    parameter int unsigned MaxRd = MAX_RD_ATOMIC,
     parameter int unsigned NumMrPort = 4,
     parameter int unsigned NumCqe = 2,
     parameter int unsigned NumEqe = 3,
@@ -177,7 +178,7 @@ module rnic_ctrl
   caps_t caps;
   rnic_caps #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(HasSrq ? NumSrq : 0), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
-      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .MaxRd(MaxRd), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
   ) u_caps (.caps_o(caps));
   rnic_cmd_query #(.DataW(DataW)) u_query (
       .clk_i, .rst_i, .caps_i(caps), .start_i(query_start), .counters_i(hdr.opcode == CMD_OPCODE_QUERY_COUNTERS), .addr_i(p_out.out_addr),

@@ -18,6 +18,7 @@ module rnic_bar_regs
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4,
+    parameter int unsigned MaxRd = MAX_RD_ATOMIC,
     parameter bit Ipv6 = 1'b1,
     parameter int unsigned LocalMemLog = 0
 ) (
@@ -76,7 +77,7 @@ module rnic_bar_regs
   caps_t caps;
   rnic_caps #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
-      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .MaxRd(MaxRd), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
   ) u_caps (.caps_o(caps));
   localparam logic [31:0] ForceFatal = 32'h4641_5441;
   // Time-outs are told apart by half the range of a 24-bit cycle counter; a shorter one than this no host could keep.

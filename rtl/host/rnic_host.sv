@@ -14,6 +14,7 @@ module rnic_host
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4,
+    parameter int unsigned MaxRd = MAX_RD_ATOMIC,
     parameter bit Ipv6 = 1'b1,
     parameter int unsigned LocalMemLog = 0,
     parameter int unsigned NumRd = 5,
@@ -80,7 +81,7 @@ module rnic_host
   logic [7:0] rd_open;                   // reads of host memory under way
   rnic_bar_regs #(
       .DataW(DataW), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
-      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
+      .MaxSqStride(MaxSqStride), .MaxRqStride(MaxRqStride), .MaxRd(MaxRd), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
   ) u_regs (
       .clk_i, .rst_i, .we_i(reg_we), .waddr_i(reg_waddr), .wdata_i(reg_wdata),
       .re_i(reg_re), .raddr_i(reg_raddr), .rdata_o(reg_rdata), .ok_o(reg_ok), .bad_write_o(bad_write),

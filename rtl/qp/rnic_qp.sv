@@ -20,6 +20,7 @@ module rnic_qp
     parameter int unsigned NumErr = 3,
     parameter int unsigned MaxSqStride = 4,
     parameter int unsigned MaxRqStride = 4,
+    parameter int unsigned MaxRd = MAX_RD_ATOMIC,
     parameter int unsigned GenW = (QpIdxW < 8) ? 16 : 24 - QpIdxW   // generation bits of a QPN; less for tests alone
 ) (
     input  logic clk_i,
@@ -154,7 +155,7 @@ module rnic_qp
   gate_rule_e gate_rule;
   logic [31:0] gate_detail;
   qp_attr_t rec;
-  rnic_qp_gate u_gate (
+  rnic_qp_gate #(.MaxRd(MaxRd)) u_gate (
       .clk_i,
       .qp_type_i(gate_type), .state_i(gate_state), .draining_i(gate_draining), .to_init_i(gate_to_init), .port_i(gate_port), .attr_i(rec), .port_cfg_i,
       .ok_o(gate_ok), .rule_o(gate_rule), .detail_o(gate_detail)

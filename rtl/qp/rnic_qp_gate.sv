@@ -6,7 +6,9 @@
 module rnic_qp_gate
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
-(
+#(
+    parameter int unsigned MaxRd = MAX_RD_ATOMIC    // READs and atomics outstanding that the build has slots for
+) (
     input  logic        clk_i,
     // question
     input  logic [3:0]  qp_type_i,
@@ -66,11 +68,11 @@ module rnic_qp_gate
     bad[QP_ATTR_BIT_RETRY_CNT]  = attr_i.retry_cnt > 8'd7;
     bad[QP_ATTR_BIT_RNR_RETRY]  = attr_i.rnr_retry > 8'd7;
     bad[QP_ATTR_BIT_RQ_PSN]     = attr_i.rq_psn[31:24] != '0;
-    bad[QP_ATTR_BIT_MAX_QP_RD_ATOMIC]   = 32'(attr_i.max_rd_atomic) > MAX_RD_ATOMIC;
+    bad[QP_ATTR_BIT_MAX_QP_RD_ATOMIC]   = 32'(attr_i.max_rd_atomic) > MaxRd;
     bad[QP_ATTR_BIT_ALT_PATH]   = 1'b1; // no path migration on RoCE
     bad[QP_ATTR_BIT_MIN_RNR_TIMER]      = attr_i.min_rnr_timer > 8'd31;
     bad[QP_ATTR_BIT_SQ_PSN]     = attr_i.sq_psn[31:24] != '0;
-    bad[QP_ATTR_BIT_MAX_DEST_RD_ATOMIC] = 32'(attr_i.max_dest_rd_atomic) > MAX_RD_ATOMIC;
+    bad[QP_ATTR_BIT_MAX_DEST_RD_ATOMIC] = 32'(attr_i.max_dest_rd_atomic) > MaxRd;
     bad[QP_ATTR_BIT_PATH_MIG_STATE]     = attr_i.path_mig_state == 2'd3;
     bad[QP_ATTR_BIT_DEST_QPN]   = attr_i.dest_qpn[31:24] != '0;
     bad &= mask;

@@ -16,7 +16,12 @@ struct Gate {
 
 impl Gate {
     fn new() -> Self {
-        let mut builder = BlockModel::builder("rnic_qp_gate");
+        Self::with_reads(Limits::default().rd_atomic)
+    }
+
+    /// Of a build whose QPs have slots for so many READs and atomics.
+    fn with_reads(rd_atomic: u8) -> Self {
+        let mut builder = BlockModel::builder("rnic_qp_gate").param("MaxRd", u64::from(rd_atomic));
         if let Ok(cut) = std::env::var("OPENRNIC_CUT") {
             builder = builder.define(&cut);
         }
@@ -24,6 +29,7 @@ impl Gate {
         let limits = Limits {
             pkeys: [0xffff, 0, 0x8000, 0x0001, 0x8001, 0, 0, 0x7fff],
             mtu: 4,
+            rd_atomic,
             ..Limits::default()
         };
         set_port_cfg(&mut dut, &limits);
@@ -370,6 +376,24 @@ fn a_path_mtu_beyond_the_ports_is_a_bad_value() {
                 (1..=5).contains(&path_mtu) && path_mtu <= port_mtu,
                 "{path_mtu} of {port_mtu}"
             );
+        }
+    }
+}
+
+#[test]
+fn no_more_reads_are_taken_than_the_build_has_slots_for() {
+    let mut gate = Gate::with_reads(4);
+    for (from, to) in [(State::Init, State::Rtr), (State::Rtr, State::Rts)] {
+        let required = gate::edge(Type::Rc, from, to).unwrap().required;
+        for reads in [0, 1, 3, 4, 5, 8, 16, 17, 255] {
+            let request = Attrs {
+                mask: attr::STATE | required,
+                max_rd_atomic: reads,
+                max_dest_rd_atomic: reads,
+                ..good(to)
+            };
+            let answer = gate.ask(Type::Rc as u8, from, false, 1, &request);
+            assert_eq!(answer.is_ok(), reads <= 4, "{reads} on the way to {to:?}");
         }
     }
 }
