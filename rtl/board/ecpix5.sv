@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // LambdaConcept ECPIX-5 (LFE5UM5G-85F or -45F, BG554): Ethernet, serial line of its USB, RGB LEDs. Pins: constraints/ecpix5.lpf.
 // PHY: Microchip KSZ9031RNX. It delays the receive clock itself (1.2 ns) and not the transmit clock, so the FPGA delays that one by 2 ns.
-module ecpix5 #(
+module ecpix5
+  import rnic_spec_pkg::*;
+#(
     parameter bit Loopback = 1'b0,
     parameter int unsigned Baud = 1_000_000,             // more in simulation alone
-    parameter int unsigned PhyResetCycles = 1_000_000,   // 29 ms; shorter in simulation alone
-    parameter int unsigned PhyPollCycles = 500_000
+    parameter int unsigned PhyResetCycles = BOARD_VCO_HZ / BOARD_SYS_DIV / 33,   // 30 ms; shorter in simulation alone, as this:
+    parameter int unsigned PhyPollCycles = BOARD_VCO_HZ / BOARD_SYS_DIV / 66     // 15 ms
 ) (
     input  logic       clk100_i,
     input  logic       rst_n_i,

@@ -3,11 +3,13 @@
 // PHY: Marvell 88E1512. It delays both clocks itself (RGMII-ID): one setting in one place, no delay in the FPGA whose spread over temperature and
 // placement nobody measures. That is what its pins select on this board (LiteX runs it with no delay in the FPGA); it is written all the same: page 2,
 // register 21, bits 5 (receive) and 4 (transmit), which hold after a software reset (register 0, bit 15).
-module versa5g #(
+module versa5g
+  import rnic_spec_pkg::*;
+#(
     parameter bit Loopback = 1'b0,
     parameter int unsigned Baud = 1_000_000,             // more in simulation alone
-    parameter int unsigned PhyResetCycles = 1_000_000,   // 29 ms; shorter in simulation alone
-    parameter int unsigned PhyPollCycles = 500_000
+    parameter int unsigned PhyResetCycles = BOARD_VCO_HZ / BOARD_SYS_DIV / 33,   // 30 ms; shorter in simulation alone, as this:
+    parameter int unsigned PhyPollCycles = BOARD_VCO_HZ / BOARD_SYS_DIV / 66     // 15 ms
 ) (
     input  logic       clk100_i,        // differential: the other pin of the pair belongs to it
     input  logic       rst_n_i,
