@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the RTL becomes cells of the ECP5: Yosys's recipe and what its cells add up to. For synth.py, bitstream.py and gates.py.
 
-The recipe is `synth_ecp5` with differences: assertions are no hardware; tables of constants are no block RAM; comparisons with constants take no carry
-chain; abc9 maps to tables of up to five inputs, in three rounds, with the delays of block RAMs. (Against `abc -lut 4` of an image: 4 % fewer LUTs and
+The recipe is `synth_ecp5` with differences: assertions are no hardware; tables of constants are no block RAM; comparisons with constants and
+sums of up to SHORT_SUM bits take no carry chain; abc9 maps to tables of up to five inputs, in three rounds, with the delays of block RAMs. (Against `abc -lut 4` of an image: 4 % fewer LUTs and
 longest paths of 23 ns instead of 28. Tables of up to seven inputs: neither smaller nor faster.)
 Large parts may be kept apart until they are mapped: passes over one module of 40,000 cells take many times longer than over six parts of it.
 """
@@ -20,6 +20,7 @@ MAP = [
     "opt_lut_ins -tech lattice",
     "clean",
 ]
+SHORT_SUM = 8
 # Of another clock than the rest. Mapped as one with a core whose paths are longer, it would get tables that are small and slow.
 FAST_PARTS = ["rnic_mac"]
 CORE_PARTS = ["rnic_host", "rnic_ctrl", "rnic_qp", "rnic_send", "rnic_recv", "rnic_wire"]
@@ -48,7 +49,8 @@ def recipe(top, files, params, stat, netlist=None, parts=(), fast=(), by_part=No
         *apart,
         # Tables of constants stay logic: as block RAMs they take 16 of them, with little in each.
         "memory_map -rom-only",
-        f"synth_ecp5 -cmp2softlogic -top {top} -run begin:{'map_ffram' if smoke else 'map_luts'}",
+        f"synth_ecp5 -cmp2softlogic -top {top} -run begin:{'map_ffram' if smoke else 'map_gates'}",
+        *([] if smoke else [f"techmap -map +/techmap.v t:$alu r:Y_WIDTH<={SHORT_SUM} %i", f"synth_ecp5 -cmp2softlogic -top {top} -run map_gates:map_luts"]),
         "check -latchonly -assert",
     ]
     if smoke:
