@@ -18,7 +18,7 @@ import tomllib
 import check_lpf
 import ecp5
 from ecp5 import ROOT
-from pnr import BIN, bels_file, place, run
+from pnr import BIN, place, run
 from tables import put
 
 
@@ -95,7 +95,7 @@ def main():
         report["too_big"] = too_big
         print(f"the image does not fit: {', '.join(f'{used[k]} {k.upper()}, the device has {about[k]}' for k in too_big)}", file=sys.stderr)
     for seed in [] if too_big else [int(s) for s in args.seeds.split(",")]:
-        result, config = place(about, netlist, seed, work, lpf=f"constraints/{args.board}.lpf", bels=bels_file(args.board, args.image))
+        result, config = place(about, netlist, seed, work, lpf=f"constraints/{args.board}.lpf", plan=f"{args.board}-{args.image}")
         report["runs"].append(result)
         if result["good"] and report["bit"] is None:
             bit = work / f"{args.board}.bit"

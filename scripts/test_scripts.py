@@ -7,9 +7,9 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import floorplan  # noqa: E402
 import paths  # noqa: E402
 import pnr  # noqa: E402
-import spread_rams  # noqa: E402
 import tables  # noqa: E402
 
 
@@ -107,6 +107,50 @@ class Nextpnr(unittest.TestCase):
                     pnr.for_nextpnr(file, file.parent, pnr.read_bels(bels))
         self.assertEqual(pnr.read_bels(pathlib.Path("no/such.bels")), {})
 
+    def test_empty_sites_are_held_by_tables_that_nobody_reads(self):
+        design = {"modules": {"board": {"attributes": {"top": "1"}, "cells": {}}}}
+        with tempfile.TemporaryDirectory() as directory:
+            file = pathlib.Path(directory) / "netlist.json"
+            file.write_text(json.dumps(design))
+            cells = json.loads(pnr.for_nextpnr(file, file.parent, {}, ["X4/Y3/SLICED.K1"]).read_text())["modules"]["board"]["cells"]
+        (held,) = cells.values()
+        self.assertEqual((held["type"], held["attributes"], held["connections"]), ("LUT4", {"BEL": "X4/Y3/SLICED.K1"}, {}))
+
+    def test_a_plans_boxes_leave_sites_in_every_other_row(self):
+        device = {"device": "--um5g-85k"}
+        self.assertEqual(len(pnr.tiles(device)), 83_640 // len(pnr.SITES))
+        rows = ["0" * 21] * 16
+        self.assertEqual(pnr.empty_sites(device, rows), [])
+        self.assertEqual(pnr.empty_sites(device, []), [])
+        for level, share in (("1", 2), ("2", 4), ("3", 8)):
+            rows[2] = "00" + level + "0" * 18
+            found = pnr.empty_sites(device, rows)
+            # Rows 13, 15 and 17 of the box's six columns.
+            self.assertEqual(len(found), 3 * 6 * share)
+            self.assertEqual({bel.split("/")[1] for bel in found}, {"Y13", "Y15", "Y17"})
+        for wrong in (["0" * 21] * 15, ["0" * 20] * 16, ["4" * 21] * 16):
+            with self.assertRaisesRegex(SystemExit, "do not fit the device"):
+                pnr.empty_sites(device, wrong)
+
+    def test_the_plans_that_are_there_fit_their_devices(self):
+        plans = sorted(file.stem for file in (pnr.ROOT / "constraints").glob("*.room"))
+        self.assertIn("ecpix5-rnic", plans)
+        for name in plans:
+            bels, room = pnr.plan_files(name)
+            held = pnr.read_bels(bels)
+            self.assertEqual(len(held), len(set(held.values())), name)
+            empty = pnr.empty_sites(floorplan.design(name)[0], pnr.read_room(room))
+            self.assertGreater(len(empty), 1000, name)
+
+    def test_a_tool_is_ended_when_it_has_said_what_was_waited_for(self):
+        log = pnr.ROOT / "out" / "test_scripts.log"
+        log.parent.mkdir(exist_ok=True)
+        command = [sys.executable, "-c", "import time; print('iter=2 wires=', flush=True); time.sleep(600)"]
+        code, seconds = pnr.run("a tool", command, log, until="iter=2 wires=")
+        self.assertEqual(code, 0)
+        self.assertLess(seconds, 60)
+        self.assertNotEqual(pnr.run("a tool", [sys.executable, "-c", "raise SystemExit('error: no')"], log, until="iter=2")[0], 0)
+
     def test_worst_median_and_best_of_what_was_routed(self):
         runs = [{"good": good, "clocks": {"c": {"mhz": mhz}}} for good, mhz in ((True, 40.0), (True, 44.0), (False, 90.0), (True, 41.0))]
         self.assertEqual(pnr.spread(runs), {"worst": 40.0, "median": 41.0, "best": 44.0})
@@ -121,12 +165,38 @@ class Spread(unittest.TestCase):
         for i, bel in enumerate(sites):
             cells[f"r{i}"] = {"type": "DP16KD", "attributes": {"NEXTPNR_BEL": bel}, "connections": {"DOA0": [i]}}
             cells[f"f{i}"] = {"type": "TRELLIS_FF", "attributes": {"NEXTPNR_BEL": f"X{20 - i}/Y{60 - 10 * i}/SLICEA.FF0"}, "connections": {"DI": [i]}}
-        where = spread_rams.spread(cells)
+        where = floorplan.spread(cells)
         rows = {row: sorted(r for r, bel in where.items() if f"/Y{row}/" in bel) for row in (22, 46)}
         self.assertEqual(rows, {22: ["r3", "r4", "r5"], 46: ["r0", "r1", "r2"]})
         # Left to right, too, and no two at a place.
         self.assertEqual([where[r] for r in ("r5", "r4", "r3")], ["X4/Y22/EBR0", "X8/Y22/EBR2", "X10/Y22/EBR3"])
         self.assertEqual(len(set(where.values())), 6)
+
+
+class Room(unittest.TestCase):
+    def test_most_room_where_most_wires_are_wanted(self):
+        crowd = [[0] * 60 for _ in range(60)]
+        for x in range(12, 18):
+            for y in range(30, 36):
+                crowd[x][y] = 5
+        rows = floorplan.levels(crowd)
+        self.assertEqual((len(rows), {len(row) for row in rows}), (10, {10}))
+        # The crowd's box and those that it reaches into; nothing is wanted twice elsewhere, and nothing left empty.
+        self.assertEqual([x for x in range(10) if rows[5][x] == "3"], [1, 2, 3])
+        self.assertEqual({row.count("3") for row in rows}, {0, 3})
+        self.assertEqual(sum(row.count("0") for row in rows), 91)
+
+    def test_a_quarter_of_the_boxes_each(self):
+        rows = floorplan.levels([[x + 100 * y for y in range(60)] for x in range(60)])
+        self.assertEqual([sum(row.count(level) for row in rows) for level in "0123"], [25] * 4)
+        self.assertEqual((rows[0], rows[9]), ("0" * 10, "3" * 10))
+
+    def test_designs_by_name(self):
+        device, work, bound = floorplan.design("ecpix5-rnic")
+        self.assertEqual((device["device"], work.name, bound), ("--um5g-85k", "ecpix5-rnic", ["--lpf", "constraints/ecpix5.lpf"]))
+        self.assertEqual(floorplan.design("core_256")[2], pnr.OUT_OF_CONTEXT)
+        with self.assertRaisesRegex(SystemExit, "no design core_255; there are versa5g-loopback"):
+            floorplan.design("core_255")
 
 
 class Tables(unittest.TestCase):
