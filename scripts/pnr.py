@@ -137,6 +137,11 @@ def nextpnr(device, netlist, seed, *more):
     ]
 
 
+def bound(lpf, config):
+    """Options: constraints and the configuration to be made of them. Without pins there is none (nextpnr refuses to write one)."""
+    return ["--lpf", lpf, "--textcfg", config.relative_to(ROOT)] if lpf else OUT_OF_CONTEXT
+
+
 def place(device, netlist, seed, work, lpf=None, plan=None):
     """One run of nextpnr on `device`: clocks with what they reach and, where constraints say so, must reach. Pins and clocks
     come from `lpf`; without it the design is placed without pins, OUT_OF_CONTEXT. `plan`: the design's name, for a plan that floorplan.py has written."""
@@ -145,11 +150,10 @@ def place(device, netlist, seed, work, lpf=None, plan=None):
     netlist = for_nextpnr(netlist, work, read_bels(bels), empty_sites(device, read_room(room)))
     for old in (config, report):
         old.unlink(missing_ok=True)
-    bound = ["--lpf", lpf] if lpf else OUT_OF_CONTEXT
-    command = nextpnr(device, netlist, seed, *bound, "--textcfg", config.relative_to(ROOT), "--report", report.relative_to(ROOT), "--router", "router2")
+    command = nextpnr(device, netlist, seed, *bound(lpf, config), "--report", report.relative_to(ROOT), "--router", "router2")
     code, seconds = run(f"place and route, seed {seed}", command, log)
     clocks, used = told(log.read_text(errors="replace"))
-    result = {"seed": seed, "good": code == 0 and config.exists(), "seconds": seconds, "clocks": clocks, "used": used}
+    result = {"seed": seed, "good": code == 0 and (config if lpf else report).exists(), "seconds": seconds, "clocks": clocks, "used": used}
     for net, c in result["clocks"].items():
         print(f"  {net}: {c['mhz']:.1f} MHz of {c['target']:.1f}", flush=True)
         result["good"] = result["good"] and (c["mhz"] >= c["target"] or not lpf)

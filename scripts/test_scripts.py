@@ -151,6 +151,11 @@ class Nextpnr(unittest.TestCase):
         self.assertLess(seconds, 60)
         self.assertNotEqual(pnr.run("a tool", [sys.executable, "-c", "raise SystemExit('error: no')"], log, until="iter=2")[0], 0)
 
+    def test_no_configuration_is_asked_of_a_design_without_pins(self):
+        config = pnr.ROOT / "out" / "seed1.cfg"
+        self.assertIn("--textcfg", pnr.bound("constraints/ecpix5.lpf", config))
+        self.assertNotIn("--textcfg", pnr.bound(None, config))
+
     def test_worst_median_and_best_of_what_was_routed(self):
         runs = [{"good": good, "clocks": {"c": {"mhz": mhz}}} for good, mhz in ((True, 40.0), (True, 44.0), (False, 90.0), (True, 41.0))]
         self.assertEqual(pnr.spread(runs), {"worst": 40.0, "median": 41.0, "best": 44.0})
