@@ -95,7 +95,7 @@ def main():
         report["too_big"] = too_big
         print(f"the image does not fit: {', '.join(f'{used[k]} {k.upper()}, the device has {about[k]}' for k in too_big)}", file=sys.stderr)
     for seed in [] if too_big else [int(s) for s in args.seeds.split(",")]:
-        result, config = place(about, netlist, seed, work, lpf=f"constraints/{args.board}.lpf", plan=f"{args.board}-{args.image}")
+        result, config = place(about, netlist, seed, work, f"{args.board}-{args.image}", lpf=f"constraints/{args.board}.lpf")
         report["runs"].append(result)
         if result["good"] and report["bit"] is None:
             bit = work / f"{args.board}.bit"

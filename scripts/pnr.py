@@ -81,8 +81,10 @@ def read_room(file):
 
 def tiles(device):
     """Where a device has tiles with tables: a list of (x, y)."""
-    family, size = re.fullmatch(r"--(um5g|um)-(\d+k)", device["device"]).groups()
-    grid = json.loads((TILES / f"LFE5{family.upper()}-{size[:-1]}F" / "tilegrid.json").read_text())
+    option = re.fullmatch(r"--(um5g-|um-|)(\d+)k", device["device"])
+    if not option:
+        raise SystemExit(f"{device['device']} is none of nextpnr's options for an ECP5 (--85k, --um-85k, --um5g-85k): see device in constraints/")
+    grid = json.loads((TILES / f"LFE5{option[1].rstrip('-').upper() or 'U'}-{option[2]}F" / "tilegrid.json").read_text())
     at = [re.search(r"R(\d+)C(\d+)", name).groups() for name, tile in grid.items() if tile["type"] == "PLC2"]
     return sorted((int(x), int(y)) for y, x in at)
 
@@ -142,7 +144,7 @@ def bound(lpf, config):
     return ["--lpf", lpf, "--textcfg", config.relative_to(ROOT)] if lpf else OUT_OF_CONTEXT
 
 
-def place(device, netlist, seed, work, lpf=None, plan=None):
+def place(device, netlist, seed, work, plan, lpf=None):
     """One run of nextpnr on `device`: clocks with what they reach and, where constraints say so, must reach. Pins and clocks
     come from `lpf`; without it the design is placed without pins, OUT_OF_CONTEXT. `plan`: the design's name, for a plan that floorplan.py has written."""
     config, report, log = work / f"seed{seed}.cfg", work / f"report{seed}.json", work / f"nextpnr{seed}.log"

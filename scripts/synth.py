@@ -141,7 +141,7 @@ def place(rows, blocks, devices, seeds):
             print(f"{row['name']}: not placed, the {device['name']} has too few {', '.join(k.upper() for k in too_big)}", flush=True)
             continue
         work = OUT / row["name"]
-        row["runs"] = [pnr.place(device, work / "netlist.json", seed, work, plan=row["name"])[0] for seed in seeds]
+        row["runs"] = [pnr.place(device, work / "netlist.json", seed, work, row["name"])[0] for seed in seeds]
         row["fmax"] = pnr.spread(row["runs"])
 
 

@@ -120,6 +120,9 @@ class Nextpnr(unittest.TestCase):
         device = {"device": "--um5g-85k"}
         self.assertEqual(len(pnr.tiles(device)), 83_640 // len(pnr.SITES))
         rows = ["0" * 21] * 16
+        self.assertEqual(pnr.tiles({"device": "--85k"}), pnr.tiles(device))
+        with self.assertRaisesRegex(SystemExit, "--hx8k is none of nextpnr's options for an ECP5"):
+            pnr.tiles({"device": "--hx8k"})
         self.assertEqual(pnr.empty_sites(device, rows), [])
         self.assertEqual(pnr.empty_sites(device, []), [])
         for level, share in (("1", 2), ("2", 4), ("3", 8)):
