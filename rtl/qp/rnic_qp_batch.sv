@@ -367,6 +367,7 @@ module rnic_qp_batch
   assign drain_req_o = drain_req_q;
 
   // Records that are judged as they arrive: their read has failed.
+  logic settled, voided;                         // what is under way has ended; and the records were none
   logic by_parts, rec_void, void_q;              // void_q: something was found in them before their end
   assign by_parts = RecParts > 1 && is_modify && records;
   assign rec_void = by_parts && pass1 && fetch_idle_i && fetch_err_i;
@@ -467,11 +468,7 @@ module rnic_qp_batch
     asked_q <= state_q == ST_QUERY && ((cold_req_valid_o && cold_req_ready_i) || (asked_q && !cold_rsp_valid_i));
     enough_q   <= 17'(free_cnt_i) >= count;
     if (s1_valid_q && pass1 && records && use_list) idx_buf[s1_k_q[5:0]] <= s1_idx;
-    if (s1_valid_q && pass1 && s1_k_q == '0 && !is_create) cpl_q.handle <= s1_qpn_q;
     if (write) begin
-      sq_base_q <= sq_base_q + 64'(cmd_q.sq_pitch);
-      rq_base_q <= rq_base_q + 64'(cmd_q.rq_pitch);
-      if (is_create && s1_k_q == '0) cpl_q.handle <= new_qpn;
       if (new_life_o && !is_create) drain_q <= 1'b1;
       // References fall before the barrier: their objects outlive it, since nothing destroys them while this command is under way.
       if (is_destroy) begin
@@ -498,11 +495,8 @@ module rnic_qp_batch
         if (accept) begin
           cmd_q     <= cmd_i;
           qpn_q     <= cmd_i.handle;
-          sq_base_q <= cmd_i.sq_base;
-          rq_base_q <= cmd_i.rq_base;
           drain_q   <= 1'b0;
           ok_q      <= 1'b1;
-          cpl_q     <= '0;
           state_q   <= ST_LOOK;
         end
       end
@@ -517,8 +511,6 @@ module rnic_qp_batch
         if (is_install && !fail) begin
           s1_valid_q <= 1'b1;
           s1_last_q  <= 1'b1;
-          s1_k_q     <= '0;
-          s1_qpn_q   <= '0;
         end
       end
       ST_GATE: if (pass_done) state_q <= ST_ALLOC;
@@ -538,21 +530,16 @@ module rnic_qp_batch
       ST_QUERY: if (s1_valid_q && s1_last_q) state_q <= ST_SETTLE;
       ST_LIST:
       if (walk_done_i) begin
-        cpl_q.handle <= 32'(walk_next_i);
-        state_q      <= ST_SETTLE;
+        state_q <= ST_SETTLE;
       end
       ST_SETTLE: begin
         unmark_q <= 1'b0;
-        if (!unmark_q && mark_ready_i && fetch_idle_i && out_idle_i) begin
+        if (settled) begin
           state_q <= (drain_q && ok_q) ? ST_DRAIN : ST_CPL;
 `ifdef RNIC_CUT_QP_DRAIN
           state_q <= ST_CPL;
 `endif
-          if (ok_q) cpl_q.count <= is_list ? 32'(walk_count_i) : 32'(count);
-          if (void_q && fetch_err_i) begin
-            cpl_q        <= '0;
-            cpl_q.status <= CMD_STATUS_DMA_ERROR;
-          end else if (cpl_q.status == CMD_STATUS_GATE_REFUSED)
+          if (!voided && cpl_q.status == CMD_STATUS_GATE_REFUSED)
             unique case (cpl_q.rule)
               GATE_RULE_WRONG_CUR_STATE: cnt_o[COUNTER_ID_GATE_WRONG_CUR_STATE] <= 1'b1;
               GATE_RULE_ILLEGAL_EDGE:    cnt_o[COUNTER_ID_GATE_ILLEGAL_EDGE] <= 1'b1;
@@ -574,15 +561,7 @@ module rnic_qp_batch
     endcase
 
     if (fail) begin
-      cpl_q.status <= fail_status;
-      cpl_q.detail <= fail_detail;
-      void_q <= by_parts && pass1 && !fetch_idle_i;
-      if (state_q == ST_GATE || (pass1 && !rec_void && fail_status != CMD_STATUS_NO_COMMON_GENERATION)) begin
-        cpl_q.rule           <= (fail_status == CMD_STATUS_GATE_REFUSED) ? gate_rule_i : GATE_RULE_NONE;
-        cpl_q.offender       <= s3_valid_q ? s3_qpn_q : '0;
-        cpl_q.offender_index <= 32'(s3_valid_q ? s3_k_q : k_q);
-      end
-      if (rec_void) cpl_q.handle <= '0;
+      void_q   <= by_parts && pass1 && !fetch_idle_i;
       ok_q     <= 1'b0;
       unmark_q <= use_list && pass1;
       state_q  <= ST_SETTLE;
@@ -616,6 +595,36 @@ module rnic_qp_batch
       unmark_q    <= 1'b0;
       cnt_o       <= '0;
       ref_valid_o <= 1'b0;
+    end
+  end
+
+  // Registers of their own: an enable for each field, and no way back from a register to itself.
+  assign settled = state_q == ST_SETTLE && !unmark_q && mark_ready_i && fetch_idle_i && out_idle_i;
+  assign voided  = settled && void_q && fetch_err_i;
+  always_ff @(posedge clk_i) begin
+    if (accept || write) begin
+      sq_base_q <= accept ? cmd_i.sq_base : sq_base_q + 64'(cmd_q.sq_pitch);
+      rq_base_q <= accept ? cmd_i.rq_base : rq_base_q + 64'(cmd_q.rq_pitch);
+    end
+    // The first QP that is named, or made; of a list, where to go on.
+    if ((s1_valid_q && s1_k_q == '0 && (is_create ? write : pass1)) || walk_done_i)
+      cpl_q.handle <= is_list ? 32'(walk_next_i) : is_create ? new_qpn : s1_qpn_q;
+    if (settled && ok_q) cpl_q.count <= is_list ? 32'(walk_count_i) : 32'(count);
+    if (fail) begin
+      cpl_q.status <= fail_status;
+      cpl_q.detail <= fail_detail;
+      if (state_q == ST_GATE || (pass1 && !rec_void && fail_status != CMD_STATUS_NO_COMMON_GENERATION)) begin
+        cpl_q.rule           <= (fail_status == CMD_STATUS_GATE_REFUSED) ? gate_rule_i : GATE_RULE_NONE;
+        // INSTALL has no QP yet.
+        cpl_q.offender       <= (s3_valid_q && pass1) ? s3_qpn_q : '0;
+        cpl_q.offender_index <= 32'(s3_valid_q ? s3_k_q : k_q);
+      end
+    end
+    if (accept || voided || (fail && rec_void)) cpl_q.handle <= '0;
+    if (accept || voided) begin
+      {cpl_q.count, cpl_q.detail, cpl_q.offender, cpl_q.offender_index} <= '0;
+      cpl_q.rule   <= GATE_RULE_NONE;
+      cpl_q.status <= accept ? CMD_STATUS_OK : CMD_STATUS_DMA_ERROR;
     end
   end
 

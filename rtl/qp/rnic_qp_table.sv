@@ -269,6 +269,7 @@ module rnic_qp_table
   logic [NumCold-1:0] grant, can;
   logic [QpIdxW-1:0] cold_idx;
   logic cold_re, cold_busy, writes;
+  logic [NumCold-1:0] held;                    // the entry is being written: not now
   assign writes = we_i || peer_first_i;
   rnic_arb_rr #(
       .N(NumCold)
@@ -282,10 +283,7 @@ module rnic_qp_table
   assign cold_re = |grant;
   assign cold_req_ready_o = grant;
   always_comb begin
-    for (int unsigned r = 0; r < NumCold; r++)
-      can[r] = cold_req_valid_i[r] && !cold_busy && !(writes && cold_req_idx_i[r][QpIdxW-1:0] == widx_i);
-    // The last client is the writer itself: it does not read what it writes in that cycle, so its index needs no look.
-    can[NumCold-1] = cold_req_valid_i[NumCold-1] && !cold_busy;
+    for (int unsigned r = 0; r < NumCold; r++) can[r] = cold_req_valid_i[r] && !cold_busy && !held[r];
     cold_idx = '0;
     for (int unsigned r = 0; r < NumCold; r++) if (grant[r]) cold_idx |= cold_req_idx_i[r][QpIdxW-1:0];
   end
@@ -297,6 +295,11 @@ module rnic_qp_table
   // verilator lint_on UNUSEDSIGNAL
   if (ColdBeats == 1) begin : g_beside
     assign cold_busy = 1'b0;
+    always_comb begin
+      for (int unsigned r = 0; r < NumCold; r++) held[r] = writes && cold_req_idx_i[r][QpIdxW-1:0] == widx_i;
+      // The last client is the writer itself: it does not read what it writes in that cycle, so its index needs no look.
+      held[NumCold-1] = 1'b0;
+    end
     always_ff @(posedge clk_i) cold_rsp_valid_o <= rst_i ? '0 : grant;
     rnic_qp_ram_we #(.LaneW(9), .NumLane(RingLane), .Depth(Depth)) u_ring (
         .clk_i, .we_i(ring_lanes), .waddr_i(widx_i), .wdata_i(ring_in), .re_i(cold_re), .raddr_i(cold_idx), .rdata_o(ring)
@@ -305,20 +308,26 @@ module rnic_qp_table
         .clk_i, .we_i(peer_lanes), .waddr_i(widx_i), .wdata_i(peer_in), .re_i(cold_re), .raddr_i(cold_idx), .rdata_o(peer)
     );
   end else begin : g_behind
-    // First the peer half, then the other. A write to the entry in between: both once more.
+    // First the peer half, then the other. A write to the entry in one of these cycles: both once more. A grant does not wait for it: that the entry is being written
+    // is known late in a cycle, and a grant goes far.
     localparam int unsigned NumLane = (RingLane > PeerLane) ? RingLane : PeerLane;
-    logic second_q, again_q, clash, peer_write;
+    logic second_q, again_q, first_lost_q, clash, peer_write;
     logic [NumCold-1:0] who_q;
     logic [QpIdxW-1:0] idx_q;
     logic [9*NumLane-1:0] half;
     logic [9*PeerLane-1:0] peer_q;
     assign cold_busy  = second_q || again_q;
-    assign clash      = writes && widx_i == idx_q;
+    assign held       = '0;
+    assign clash      = first_lost_q || (writes && widx_i == idx_q);
     assign peer_write = peer_first_i || ring_lanes == '0;
     always_ff @(posedge clk_i) begin
       cold_rsp_valid_o <= (second_q && !clash) ? who_q : '0;
       second_q         <= cold_re || (again_q && !clash);
       again_q          <= cold_busy && clash;
+      first_lost_q     <= cold_re && writes && widx_i == cold_idx;
+`ifdef RNIC_CUT_QP_COLD_LOST
+      first_lost_q     <= 1'b0;
+`endif
       if (cold_re) begin
         who_q <= grant;
         idx_q <= cold_idx;
@@ -328,13 +337,14 @@ module rnic_qp_table
         cold_rsp_valid_o <= '0;
         second_q         <= 1'b0;
         again_q          <= 1'b0;
+        first_lost_q     <= 1'b0;
       end
     end
-    rnic_qp_ram_we #(.LaneW(9), .NumLane(NumLane), .Depth(2 * Depth)) u_halves (
+    rnic_qp_ram_we #(.LaneW(9), .NumLane(NumLane), .Depth(2 * Depth), .Any(1'b1)) u_halves (
         .clk_i,
         .we_i(peer_write ? NumLane'(peer_lanes) : NumLane'(ring_lanes)), .waddr_i({widx_i, peer_write}),
         .wdata_i(peer_write ? (9 * NumLane)'(peer_in) : (9 * NumLane)'(ring_in)),
-        .re_i(cold_busy ? !clash : cold_re), .raddr_i({cold_busy ? idx_q : cold_idx, !second_q}), .rdata_o(half)
+        .re_i(cold_busy || cold_re), .raddr_i({cold_busy ? idx_q : cold_idx, !second_q}), .rdata_o(half)
     );
     assign peer = peer_q;
     assign ring = half[9*RingLane-1:0];

@@ -667,6 +667,20 @@ impl QpBench {
         self.dut.set("qp_err_valid_i", valid);
     }
 
+    /// Reads an entry's section through the cold port, as the words of `cold_rsp_o`, `after` cycles from now.
+    pub fn section(&mut self, index: u32, after: u64) -> Vec<u32> {
+        for _ in 0..after {
+            self.cycle();
+        }
+        self.dut.set("cold_req_idx_i", u64::from(index));
+        self.dut.set("cold_req_valid_i", 1);
+        self.wait("the cold port", 8, |b| b.dut.get("cold_req_ready_o") == 1);
+        self.cycle();
+        self.dut.set("cold_req_valid_i", 0);
+        self.wait("the answer of the cold port", 8, |b| b.dut.get("cold_rsp_valid_o") == 1);
+        self.dut.get_wide("cold_rsp_o")
+    }
+
     /// Compares every entry with the model, through the hot and the cold port.
     pub fn check_table(&mut self, model: &QpEngine, when: &str) {
         for index in 0..model.len() as u32 {
