@@ -332,7 +332,11 @@ module rnic_qp_batch
   assign out_word_o  = write && tell_list;
   assign word_o      = new_qpn;
   assign out_beat_o  = state_q == ST_QUERY && s0_issue;
-  assign beat_o      = section[DataW*k_q[$clog2(QueryBeats)-1:0]+:DataW];
+  // Beats as ANDs and ORs: half of a section is zero.
+  always_comb begin
+    beat_o = '0;
+    for (int unsigned b = 0; b < QueryBeats; b++) beat_o |= section[DataW*b+:DataW] & {DataW{k_q[$clog2(QueryBeats)-1:0] == $clog2(QueryBeats)'(b)}};
+  end
   always_comb begin
     hot_o = apply_hot;
     if (state_q == ST_INIT) begin
@@ -444,7 +448,6 @@ module rnic_qp_batch
     end
     if (s0_issue) begin
       k_q    <= k_q + 17'd1;
-      qpn_q  <= qpn_q + 32'd1;
       over_q <= over_q || (qpn_q[QpIdxW-1:0] == '1);
     end
     s2_valid_q <= s1_valid_q && (pass1 || state_q == ST_GATE) && !fail;
@@ -494,7 +497,6 @@ module rnic_qp_batch
         void_q <= 1'b0;
         if (accept) begin
           cmd_q     <= cmd_i;
-          qpn_q     <= cmd_i.handle;
           drain_q   <= 1'b0;
           ok_q      <= 1'b1;
           state_q   <= ST_LOOK;
@@ -516,14 +518,10 @@ module rnic_qp_batch
       ST_GATE: if (pass_done) state_q <= ST_ALLOC;
       ST_ALLOC: state_q <= contiguous ? ST_SEARCH : requested ? ST_PASS1 : ST_PASS2;
       ST_SEARCH:
-      if (search_done_i) begin
-        qpn_q   <= 32'(start_i);
-        state_q <= ST_PASS1;
-      end
+      if (search_done_i) state_q <= ST_PASS1;
       ST_PASS1:
       if (pass_done) begin
         k_q     <= '0;
-        qpn_q   <= contiguous ? 32'(start_i) : cmd_q.handle;
         state_q <= is_query ? ST_QUERY : single ? ST_SETTLE : ST_PASS2;
       end
       ST_PASS2: if (s1_valid_q && s1_last_q && !hold) state_q <= ST_SETTLE;
@@ -570,7 +568,6 @@ module rnic_qp_batch
       if (pass1 && !is_create && s3_valid_q && s3_k_q != '0) begin
         cmd_q.count <= 24'(s3_k_q);
         k_q         <= '0;
-        qpn_q       <= cmd_q.handle;
         unmark_q    <= 1'b0;
         state_q     <= ST_PASS2;
       end
@@ -584,7 +581,6 @@ module rnic_qp_batch
 `endif
       cmd_q.opcode <= '0;
       k_q         <= '0;
-      qpn_q       <= '0;
       over_q      <= 1'b0;
       s1_valid_q  <= 1'b0;
       s2_valid_q  <= 1'b0;
@@ -601,7 +597,15 @@ module rnic_qp_batch
   // Registers of their own: an enable for each field, and no way back from a register to itself.
   assign settled = state_q == ST_SETTLE && !unmark_q && mark_ready_i && fetch_idle_i && out_idle_i;
   assign voided  = settled && void_q && fetch_err_i;
+  logic qpn_load;
+`ifdef RNIC_CUT_QP_ALL_OR_NOTHING
+  assign qpn_load = state_q == ST_LOOK || (state_q == ST_SEARCH && search_done_i) || (pass1 && (pass_done || fail));
+`else
+  assign qpn_load = state_q == ST_LOOK || (state_q == ST_SEARCH && search_done_i) || (pass1 && pass_done);
+`endif
   always_ff @(posedge clk_i) begin
+    if (qpn_load || s0_issue) qpn_q <= !qpn_load ? qpn_q + 32'd1 : (contiguous && state_q != ST_LOOK) ? 32'(start_i) : cmd_q.handle;
+    if (rst_i) qpn_q <= '0;
     if (accept || write) begin
       sq_base_q <= accept ? cmd_i.sq_base : sq_base_q + 64'(cmd_q.sq_pitch);
       rq_base_q <= accept ? cmd_i.rq_base : rq_base_q + 64'(cmd_q.rq_pitch);

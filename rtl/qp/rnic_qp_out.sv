@@ -37,14 +37,15 @@ module rnic_qp_out
   localparam int unsigned LaneW = $clog2(NumLane);
 
   // ---------------------------------------------------------------- words become beats
-  logic [DataW-1:0] pack_q, packed_beat;
+  logic [DataW-1:0] packed_beat;
+  logic [NumLane-1:0][31:0] pack_q;          // words that wait for the rest of their beat
   logic [LaneW-1:0] lane_q;
   logic [18:0] give_q;                       // bytes still to be given
   logic push;
-  always_comb begin
-    packed_beat = pack_q;
-    packed_beat[32*lane_q+:32] = word_i;
-    if (beat_valid_i) packed_beat = beat_i;
+  // Beyond the last word of a list the beat holds anything: nobody is given it.
+  for (genvar l = 0; l < NumLane; l++) begin : g_lane
+    assign packed_beat[32*l+:32] = beat_valid_i ? beat_i[32*l+:32] : (32'(lane_q) > l) ? pack_q[l] : word_i;
+    always_ff @(posedge clk_i) if (lane_q == LaneW'(l)) pack_q[l] <= word_i;
   end
   assign push = beat_valid_i || (word_valid_i && (lane_q == LaneW'(NumLane - 1) || give_q == 19'd4));
 
@@ -71,13 +72,10 @@ module rnic_qp_out
   assign idle_o     = left_q == '0;
 
   always_ff @(posedge clk_i) begin
-    if (word_valid_i) pack_q <= packed_beat;
-    if (push) pack_q <= '0;
     if (rst_i) begin
       send_q <= 1'b0;
       left_q <= '0;
       give_q <= '0;
-      pack_q <= '0;
     end else begin
       if (word_valid_i) begin
         lane_q <= lane_q + LaneW'(1);

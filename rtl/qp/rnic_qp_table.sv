@@ -6,8 +6,8 @@
 // Contract: one write a cycle, whole in that cycle: hot word, and where enabled create word and the path attributes named by
 // path_we_i (bits of QpAttrBit). With ColdBeats 2, what names attributes of both halves within a life (qp_path_split) writes the peer half alone in a
 // cycle before (peer_first_i, we_i low). A new life leaves the peer half as it was and says so (own_peer_o low): nobody may look at it before
-// it is set, which is whole the first time. Hot readers and the own port: answer one cycle after the index; a read in the
-// cycle of a write sees the new word. Some hot readers know less (HotLife, HotServe). Cold port: requests are granted round robin (ready);
+// it is set, which is whole the first time. Hot readers and the own port: answer one cycle after the index; for hot readers a read in the
+// cycle of a write sees the new word, for the own port it gives nothing of use. Some hot readers know less (HotLife, HotServe). Cold port: requests are granted round robin (ready);
 // the answer stands ColdBeats cycles after the grant, or later when the entry is being written, for one cycle; a section is never a mix of
 // before and after. Of the hot word it has what a life never changes, of the path neither port nor notify.
 module rnic_qp_table
@@ -89,9 +89,11 @@ module rnic_qp_table
   logic peer_named, peer_set;
   assign peer_named = (path_we_i & QP_PATH_PEER) != '0 && !new_life_i;
   assign peer_set   = !new_life_i && (own_peer_o || peer_named);
+  // Nobody looks at the own port's answer to an entry that was being written.
   rnic_ram #(
       .Width(OwnW),
-      .Depth(Depth)
+      .Depth(Depth),
+      .Bypass(1'b0)
   ) u_own (
       .clk_i,
       .we_i, .waddr_i(widx_i), .wdata_i({used_i, notify_i, peer_set, PortW'(port_i), hot_i}),
@@ -108,7 +110,8 @@ module rnic_qp_table
   uses_t uses;
   rnic_ram #(
       .Width($bits(uses_t)),
-      .Depth(Depth)
+      .Depth(Depth),
+      .Bypass(1'b0)
   ) u_uses (
       .clk_i,
       .we_i(create_we_i), .waddr_i(widx_i), .wdata_i({PdW'(create_i.pd), CqW'(create_i.send_cq), CqW'(create_i.recv_cq), SrqW'(create_i.srq)}),
