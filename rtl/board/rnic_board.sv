@@ -140,7 +140,7 @@ module rnic_board
     end
     // The size that constraints/blocks.toml measures: what a small FPGA shall take.
     rnic_top_serial #(
-        .QpIdxW(QpIdxW), .NumCq(64), .NumMr(256), .NumSrq(0), .DmaTags(16), .PoolDepth(256), .MaxRd(4), .Ipv6(Ipv6), .Div(Div),
+        .QpIdxW(QpIdxW), .NumCq(64), .NumMr(256), .NumSrq(0), .DmaTags(16), .PoolDepth(256), .MaxRd(4), .RxBufBytes(8192), .Ipv6(Ipv6), .Div(Div),
         .RetryCycles(SysHz / 50), .ClkPeriodPs(1_000_000_000 / (SysHz / 1000))
     ) u_rnic (
         .clk_i(clk_sys_i), .rst_i(rst), .rx_i(uart_rx_i), .tx_o(uart_tx_o), .up_o(led_up_o), .bad_frame_o(bad_frame), .port_up_i(link),

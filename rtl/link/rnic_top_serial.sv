@@ -13,9 +13,10 @@ module rnic_top_serial
     parameter int unsigned NumSrq = 64,
     parameter int unsigned DmaTags = 64,
     parameter int unsigned PoolDepth = 1024,
-    parameter int unsigned MaxRd = 16,
+    parameter int unsigned MaxRd = MAX_RD_ATOMIC,
     parameter int unsigned WqeLines = 8,                // a small board's caches
     parameter int unsigned RqLines = 16,
+    parameter int unsigned RxBufBytes = 16384,
     parameter bit Ipv6 = 1'b1,
     parameter int unsigned Div = 108,                 // clock cycles a bit of the serial line
     parameter int unsigned RetryCycles = 2_500_000,
@@ -115,7 +116,7 @@ module rnic_top_serial
   end
   rnic_core #(
       .DataW(32'd64), .QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .DmaTags(DmaTags), .ClkPeriodPs(ClkPeriodPs),
-      .PoolDepth(PoolDepth), .MaxRd(MaxRd), .WqeLines(WqeLines), .RqLines(RqLines), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
+      .PoolDepth(PoolDepth), .MaxRd(MaxRd), .WqeLines(WqeLines), .RqLines(RqLines), .RxBufBytes(RxBufBytes), .Ipv6(Ipv6), .LocalMemLog(LocalMemLog)
   ) u_core (
       .clk_i, .rst_i(core_rst), .bus_master_en_i(bus_master_en), .port_up_i, .mac_regs_i,
       .cq_valid_i(cq_valid), .cq_ready_o(cq_ready), .cq_hdr_i(cq_hdr_t'(cq_hdr)), .cq_data_i(cq_data), .cq_last_i(cq_last),
