@@ -47,39 +47,44 @@ fn a_qp_walks_through_its_states_and_query_shows_it() {
     }
 }
 
-/// In every cycle of a command that writes it: one that writes both halves of the section in turn, and one that writes them for two QPs.
+/// In every cycle of a command that writes it: what RTR sets lies in one half of a section, what RTS sets here in both, which are written in turn.
 #[test]
 fn a_section_read_while_it_is_written_is_never_a_mix() {
-    for data_width in [64, 512] {
-        for count in [1, 2] {
-            let (mut old, mut new) = (0, 0);
-            for after in 0..60 {
-                let mut p = Pair::wide(data_width, 8, 16);
-                let q = p.create(5)[3];
-                p.bring(q, count, State::Rtr);
-                let index = q & 0xff;
-                let before = p.bench.section(index, 0);
-                let mut request = legal(Type::Rc, State::Rts);
+    for (data_width, count, to) in [64, 512].into_iter().flat_map(|w| {
+        [1, 2]
+            .into_iter()
+            .flat_map(move |n| [(w, n, State::Rtr), (w, n, State::Rts)])
+    }) {
+        let (mut old, mut new) = (0, 0);
+        for after in 0..60 {
+            let mut p = Pair::wide(data_width, 8, 16);
+            let q = p.create(5)[3];
+            p.bring(q, count, if to == State::Rtr { State::Init } else { State::Rtr });
+            let before = p.bench.section(q & 0xff, 0);
+            let mut request = legal(Type::Rc, to);
+            if to == State::Rts {
                 request.mask |= attr::MIN_RNR_TIMER;
                 request.min_rnr_timer = 21;
-                request.sq_psn = 0x00ab_cdef;
-                p.record(&request);
-                p.bench.start(&Command {
-                    handle: q,
-                    count,
-                    attr_addr: ATTR,
-                    ..Command::new(Op::Modify)
-                });
-                let seen = p.bench.section(index, after);
-                p.bench.wait("the completion", 200, |b| b.completed());
-                let then = p.bench.section(index, 0);
-                assert_ne!(before, then);
-                assert!(seen == before || seen == then, "{data_width} bits, {count} QPs, {after} cycles after the command");
-                old += u32::from(seen == before);
-                new += u32::from(seen == then);
             }
-            assert!(old > 5 && new > 5, "the change was not met: {old} before, {new} after");
+            p.record(&request);
+            p.bench.start(&Command {
+                handle: q,
+                count,
+                attr_addr: ATTR,
+                ..Command::new(Op::Modify)
+            });
+            let seen = p.bench.section(q & 0xff, after);
+            p.bench.wait("the completion", 200, |b| b.completed());
+            let then = p.bench.section(q & 0xff, 0);
+            assert_ne!(before, then);
+            assert!(
+                seen == before || seen == then,
+                "{data_width} bits, {count} QPs to {to:?}, {after} cycles after the command"
+            );
+            old += u32::from(seen == before);
+            new += u32::from(seen == then);
         }
+        assert!(old > 5 && new > 5, "the change was not met: {old} before, {new} after");
     }
 }
 
