@@ -48,6 +48,7 @@
 
       // ---------------------------------------------------------------- induction
       i_state : assert (state_q <= ST_CPL);
+      if (!(state_q inside {ST_INIT, ST_IDLE, ST_LOOK})) i_decoded : assert (decoded_q == decoded);
       if (!(state_q inside {ST_INIT, ST_IDLE})) i_ok : assert (ok_q == (cpl_q.status == CMD_STATUS_OK));
       if (!(state_q inside {ST_INIT, ST_IDLE, ST_SETTLE, ST_CPL})) i_ok_until_fail : assert (ok_q);
       if (!(state_q inside {ST_INIT, ST_IDLE, ST_SETTLE, ST_DRAIN, ST_CPL})) i_no_count_yet : assert (cpl_q.count == '0);

@@ -89,24 +89,44 @@ module rnic_qp_batch
   logic is_install, is_create, is_modify, is_destroy, is_query, is_list, use_list, records, contiguous, requested, by_range, tell_list, single;
   logic [16:0] count;
   assign cmd_o      = cmd_q;
-  assign is_install = cmd_q.opcode == CMD_OPCODE_INSTALL_QP;
-  assign is_create  = cmd_q.opcode == CMD_OPCODE_CREATE_QP || is_install;
-  assign is_modify  = cmd_q.opcode == CMD_OPCODE_MODIFY_QP;
-  assign is_destroy = cmd_q.opcode == CMD_OPCODE_DESTROY_QP;
-  assign is_query   = cmd_q.opcode == CMD_OPCODE_QUERY_QP;
-  assign is_list    = cmd_q.opcode == CMD_OPCODE_LIST_QP;
-  assign use_list   = cmd_q.flags[CMD_FLAG_LIST];
-  assign records    = cmd_q.flags[CMD_FLAG_RECORDS];
-  assign requested  = cmd_q.flags[CMD_FLAG_REQUESTED];
-  assign contiguous = cmd_q.flags[CMD_FLAG_CONTIGUOUS] && !requested;
-  assign by_range   = is_create ? (contiguous || requested) : !use_list;
-  assign tell_list  = is_create && !cmd_q.flags[CMD_FLAG_CONTIGUOUS] && cmd_q.list_addr != '0;
   assign count      = 17'(cmd_q.count);
+  // Decoded in ST_LOOK, so that decisions that go far begin at a register.
+  typedef struct packed {
+    logic is_install;
+    logic is_create;
+    logic is_modify;
+    logic is_destroy;
+    logic is_query;
+    logic is_list;
+    logic use_list;
+    logic records;
+    logic requested;
+    logic contiguous;
+    logic by_range;
+    logic tell_list;
+    logic single;
+  } decoded_t;
+  decoded_t decoded, decoded_q;
+  always_comb begin
+    decoded.is_install = cmd_q.opcode == CMD_OPCODE_INSTALL_QP;
+    decoded.is_create  = cmd_q.opcode == CMD_OPCODE_CREATE_QP || decoded.is_install;
+    decoded.is_modify  = cmd_q.opcode == CMD_OPCODE_MODIFY_QP;
+    decoded.is_destroy = cmd_q.opcode == CMD_OPCODE_DESTROY_QP;
+    decoded.is_query   = cmd_q.opcode == CMD_OPCODE_QUERY_QP;
+    decoded.is_list    = cmd_q.opcode == CMD_OPCODE_LIST_QP;
+    decoded.use_list   = cmd_q.flags[CMD_FLAG_LIST];
+    decoded.records    = cmd_q.flags[CMD_FLAG_RECORDS];
+    decoded.requested  = cmd_q.flags[CMD_FLAG_REQUESTED];
+    decoded.contiguous = cmd_q.flags[CMD_FLAG_CONTIGUOUS] && !decoded.requested;
+    decoded.by_range   = decoded.is_create ? (decoded.contiguous || decoded.requested) : !decoded.use_list;
+    decoded.tell_list  = decoded.is_create && !cmd_q.flags[CMD_FLAG_CONTIGUOUS] && cmd_q.list_addr != '0;
+    decoded.single     = decoded.is_modify && decoded.by_range && count == 17'd1;
 `ifdef RNIC_CUT_QP_SINGLE
-  assign single     = 1'b0;
-`else
-  assign single     = is_modify && by_range && count == 17'd1;
+    decoded.single     = 1'b0;
 `endif
+  end
+  always_ff @(posedge clk_i) decoded_q <= decoded;
+  assign {is_install, is_create, is_modify, is_destroy, is_query, is_list, use_list, records, requested, contiguous, by_range, tell_list, single} = decoded_q;
 
   // ---------------------------------------------------------------- S0: which QP
   logic [16:0] k_q, end_k;                       // item; how many there are
@@ -502,7 +522,7 @@ module rnic_qp_batch
           state_q   <= ST_LOOK;
         end
       end
-      ST_LOOK: state_q <= is_create ? ST_JUDGE : ST_CHECK;         // only what creates refers to objects
+      ST_LOOK: state_q <= decoded.is_create ? ST_JUDGE : ST_CHECK; // only what creates refers to objects
       ST_JUDGE: state_q <= ST_CHECK;
       ST_CHECK: begin
         state_q <= (is_create && !is_install) ? ST_ALLOC : (by_parts && !use_list) ? ST_PASS1 : is_modify || is_install ? ST_FETCH : is_list ? ST_LIST : ST_PASS1;
