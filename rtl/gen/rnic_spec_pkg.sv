@@ -36,7 +36,7 @@ package rnic_spec_pkg;
   localparam int unsigned NUM_PKEY = 8;
   localparam int unsigned NUM_PD = 256;
   localparam int unsigned NUM_XRCD = 16;  // XRC domains
-  localparam int unsigned MAX_RD_ATOMIC = 16;  // largest max_rd_atomic and max_dest_rd_atomic
+  localparam int unsigned MAX_RD_ATOMIC = 16;  // largest max_rd_atomic and max_dest_rd_atomic; a build may hold fewer, as its capability MAX_RD_ATOMIC tells
   localparam int unsigned MAX_RECORDS = 64;  // records of one record batch
   localparam int unsigned MAX_SGE = 16;
   localparam logic [31:0] MIN_MR_LOG_PAGE = 32'h0000000c;  // log2 of the smallest page of a page list
@@ -1848,7 +1848,7 @@ package rnic_spec_pkg;
   localparam logic [17:0] REG_CAPS_MAX_INLINE = 18'h00130;  // ro: bytes
   localparam logic [17:0] REG_CAPS_QP_TYPES = 18'h00134;  // ro: bit QpType: can be created and moved
   localparam logic [17:0] REG_CAPS_QP_TYPES_DATA = 18'h00138;  // ro: bit QpType: has a data path
-  localparam logic [17:0] REG_CAPS_MAX_RD_ATOMIC = 18'h0013c;  // ro
+  localparam logic [17:0] REG_CAPS_MAX_RD_ATOMIC = 18'h0013c;  // ro: READs and atomics outstanding per QP that this build holds, in either direction
   localparam logic [17:0] REG_CAPS_NUM_PORTS = 18'h00140;  // ro
   localparam logic [17:0] REG_CAPS_NUM_GID = 18'h00144;  // ro
   localparam logic [17:0] REG_CAPS_NUM_PKEY = 18'h00148;  // ro

@@ -60,6 +60,7 @@ module rnic_qp
 
   initial begin
     if (QpIdxW < 3 || QpIdxW > 16 || GenW < 1 || GenW > 16 || QpIdxW + GenW > 24) $fatal(1, "QpIdxW or GenW out of range: %m");
+    if (MaxRd < 1 || MaxRd > MAX_RD_ATOMIC) $fatal(1, "MaxRd must be 1 to MAX_RD_ATOMIC: %m");
     if (DataW != 64 && DataW != 128 && DataW != 256 && DataW != 512) $fatal(1, "DataW must be 64, 128, 256 or 512: %m");
   end
 

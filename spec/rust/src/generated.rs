@@ -54,7 +54,7 @@ pub const NUM_PKEY: u32 = 8;
 pub const NUM_PD: u32 = 256;
 /// XRC domains.
 pub const NUM_XRCD: u32 = 16;
-/// Largest max_rd_atomic and max_dest_rd_atomic.
+/// Largest max_rd_atomic and max_dest_rd_atomic; a build may hold fewer, as its capability MAX_RD_ATOMIC tells.
 pub const MAX_RD_ATOMIC: u32 = 16;
 /// Records of one record batch.
 pub const MAX_RECORDS: u32 = 64;
@@ -4837,7 +4837,7 @@ pub mod regs {
     ///
     /// 32 bits, ro.
     pub const CAPS_QP_TYPES_DATA: u32 = 0x138;
-    /// `MAX_RD_ATOMIC` of block CAPS.
+    /// READs and atomics outstanding per QP that this build holds, in either direction.
     ///
     /// 32 bits, ro.
     pub const CAPS_MAX_RD_ATOMIC: u32 = 0x13c;
@@ -5023,7 +5023,7 @@ pub static BLOCKS: &[Block] = &[
         Register { name: "MAX_INLINE", offset: 0x130, width: 32, access: RegAccess::ReadOnly, doc: "bytes" },
         Register { name: "QP_TYPES", offset: 0x134, width: 32, access: RegAccess::ReadOnly, doc: "bit QpType: can be created and moved" },
         Register { name: "QP_TYPES_DATA", offset: 0x138, width: 32, access: RegAccess::ReadOnly, doc: "bit QpType: has a data path" },
-        Register { name: "MAX_RD_ATOMIC", offset: 0x13c, width: 32, access: RegAccess::ReadOnly, doc: "" },
+        Register { name: "MAX_RD_ATOMIC", offset: 0x13c, width: 32, access: RegAccess::ReadOnly, doc: "READs and atomics outstanding per QP that this build holds, in either direction" },
         Register { name: "NUM_PORTS", offset: 0x140, width: 32, access: RegAccess::ReadOnly, doc: "" },
         Register { name: "NUM_GID", offset: 0x144, width: 32, access: RegAccess::ReadOnly, doc: "" },
         Register { name: "NUM_PKEY", offset: 0x148, width: 32, access: RegAccess::ReadOnly, doc: "" },
