@@ -41,6 +41,7 @@ module rnic_cq
     input  logic [15:0] count_i,
     input  cq_period_t period_i,             // microseconds
     output logic [NumCq-1:0] valid_o,
+    output logic there_o,                    // idx_i exists
     output logic idle_o,
     // doorbells
     input  logic db_valid_i,
@@ -98,7 +99,7 @@ module rnic_cq
 
   typedef enum logic [2:0] {
     ST_IDLE,    // nothing under way
-    ST_CTX,     // context is here, where it is read first
+    ST_CTX,     // context is here, where it is read first; or the words of a queue that was modified are read again
     ST_MAKE,    // a new queue: its context is written
     ST_OP,      // words of the queue that is modified or resized are here
     ST_LOOK,    // context is here
@@ -108,25 +109,63 @@ module rnic_cq
   } state_e;
   localparam bit Narrow = DataW < 256;
   state_e state_q, next_q;                   // next: after ST_CTX
-  logic [NumCq-1:0] valid_q;
-  logic make, op_look, set_fire, db2_valid_q, wrs_we;
+  logic make, op_look, set_fire, db2_valid_q, wrs_we, seen_we, bump;
+  logic [CqW-1:0] db_cq, cq_q;
+  logic wr_start, sent, sweep_q;
   wrs_t wrs, wrs_new;
+  seen_t seen;
   logic [CqW-1:0] wrs_idx;
-  assign valid_o   = valid_q;
   assign idle_o    = state_q == ST_IDLE;
-  assign make      = state_q == ST_IDLE && op_valid_i && op_i == CQ_OP_CREATE;
+  assign make      = state_q == ST_IDLE && op_valid_i && op_i == CQ_OP_CREATE && !sweep_q;
   assign set_fire  = state_q == ST_MAKE && !db2_valid_q;
   assign op_look   = state_q == ST_IDLE && op_valid_i && op_i != CQ_OP_CREATE;
   assign op_done_o = set_fire || state_q == ST_OP;
 
+  // ---------------------------------------------------------------- which queues exist
+  // A row of them at a time: three memories beside the bits, one for each who looks. They are cleared after a reset.
+  localparam int unsigned RowW = (CqW > 4) ? 4 : CqW;
+  localparam int unsigned Rows = 1 << RowW;
+  localparam int unsigned Cols = (1 << CqW) / Rows;
+  logic [Cols-1:0] there_mem[Rows], there_db_mem[Rows], there_writer_mem[Rows];
+  logic [Cols-1:0] there_row, there_new;
+  logic [Rows*Cols-1:0] valid_q;
+  logic [RowW-1:0] row, sweep_row_q;
+  logic there_db, there_writer;
+  assign valid_o      = valid_q[NumCq-1:0];
+  assign row          = sweep_q ? sweep_row_q : idx_i[RowW-1:0];
+  assign there_row    = there_mem[idx_i[RowW-1:0]];
+  assign there_o      = !sweep_q && 1'(there_row >> (idx_i >> RowW));
+  assign there_db     = !sweep_q && 1'(there_db_mem[db_cq[RowW-1:0]] >> (db_cq >> RowW));
+  assign there_writer = !sweep_q && 1'(there_writer_mem[cq_q[RowW-1:0]] >> (cq_q >> RowW));
+  always_comb for (int unsigned j = 0; j < Cols; j++) there_new[j] = !sweep_q && (((idx_i >> RowW) == CqW'(j)) ? set_fire : there_row[j]);
+  always_ff @(posedge clk_i) begin
+    if (sweep_q || set_fire || clr_i) begin
+      there_mem[row]        <= there_new;
+      there_db_mem[row]     <= there_new;
+      there_writer_mem[row] <= there_new;
+      for (int unsigned j = 0; j < Cols; j++) valid_q[j*Rows+32'(row)] <= there_new[j];
+    end
+    if (sweep_q) begin
+      sweep_row_q <= sweep_row_q + RowW'(1);
+      if (sweep_row_q == '1) sweep_q <= 1'b0;
+    end
+    if (rst_i) begin
+      valid_q     <= '0;
+      sweep_q     <= 1'b1;
+      sweep_row_q <= '0;
+    end
+  end
+
   // ---------------------------------------------------------------- doorbell: read, then judge and write
   cq_db_t db2_q;
-  logic [CqW-1:0] db_cq;
   seen_t db_wrs;
   dbs_t db_old, dbs_new;
   logic db_live, db_page, db_range, db_ok, db_arm;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [23:0] db_ahead;                     // (of a build whose range is not judged)
+  // verilator lint_on UNUSEDSIGNAL
   assign db_cq    = CqW'(db2_q.db.cqn);
-  assign db_live  = 32'(db2_q.db.cqn) < NumCq && valid_q[db_cq];
+  assign db_live  = 32'(db2_q.db.cqn) < NumCq && there_db;
 `ifdef RNIC_CUT_CQ_DB_PAGE
   assign db_page  = 1'b1;
 `else
@@ -135,7 +174,9 @@ module rnic_cq
 `ifdef RNIC_CUT_CQ_DB_RANGE
   assign db_range = 1'b1;
 `else
-  assign db_range = (db2_q.db.consumer - db_old.cons) <= (db_wrs.prod - db_old.cons);
+  // It never holds more than 2^16.
+  assign db_ahead = db2_q.db.consumer - db_old.cons;
+  assign db_range = db_ahead[23:17] == '0 && db_ahead[16:0] <= 17'(db_wrs.prod - db_old.cons);
 `endif
   assign db_ok    = db2_valid_q && db_live && db_page && db_range;
   assign db_arm   = db_ok && db2_q.db.arm;
@@ -156,7 +197,7 @@ module rnic_cq
     db2_q       <= db_i;
   end
 
-  logic [CqW-1:0] db_raddr, dbs_waddr, look_idx, cq_q;
+  logic [CqW-1:0] db_raddr, dbs_waddr, look_idx;
   logic dbs_we;
   // verilator lint_off UNUSEDSIGNAL
   dbs_t dbs;                                 // (the page matters to the doorbell alone)
@@ -171,7 +212,7 @@ module rnic_cq
       .clk_i, .we_i(dbs_we), .waddr_i(dbs_waddr), .wdata_i(dbs_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(dbs)
   );
   rnic_ram #(.Width($bits(seen_t)), .Depth(NumCq)) u_wrs_doorbell (
-      .clk_i, .we_i(wrs_we), .waddr_i(wrs_idx), .wdata_i(wrs_new.s), .re_i(1'b1), .raddr_i(db_raddr), .rdata_o(db_wrs)
+      .clk_i, .we_i(seen_we), .waddr_i(wrs_idx), .wdata_i(seen), .re_i(1'b1), .raddr_i(db_raddr), .rdata_o(db_wrs)
   );
   ctx_t ctx, ctx_new;
   logic resized, ctx_we;
@@ -181,13 +222,21 @@ module rnic_cq
   if (Narrow) begin : g_narrow
     localparam int unsigned W = $bits(wrs_t);
     ctx_t ctx_q;
-    rnic_ram #(.Width(W), .Depth(2 * NumCq)) u_words (
+    logic again_q, start_q;
+    // A CQE is counted in the first cycle in which it goes out: what is written is read again before it is looked at.
+    assign bump = start_q;
+    rnic_ram #(.Width(W), .Depth(2 * NumCq), .Bypass(1'b0)) u_words (
         .clk_i, .we_i(ctx_we || wrs_we), .waddr_i(ctx_we ? {1'b1, idx_i} : {1'b0, wrs_idx}), .wdata_i(ctx_we ? W'(ctx_new) : wrs_new),
         .re_i(1'b1), .raddr_i({state_q == ST_IDLE, look_idx}), .rdata_o(wrs)
     );
-    always_ff @(posedge clk_i) if (state_q == ST_CTX) ctx_q <= ctx_t'(wrs[$bits(ctx_t)-1:0]);
+    always_ff @(posedge clk_i) begin
+      start_q <= wr_start && !rst_i;
+      again_q <= state_q == ST_OP;
+      if (state_q == ST_CTX && !again_q) ctx_q <= ctx_t'(wrs[$bits(ctx_t)-1:0]);
+    end
     assign ctx = ctx_q;
   end else begin : g_wide
+    assign bump = sent;
     rnic_ram #(.Width($bits(wrs_t)), .Depth(NumCq)) u_wrs_writer (
         .clk_i, .we_i(wrs_we), .waddr_i(wrs_idx), .wdata_i(wrs_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(wrs)
     );
@@ -243,7 +292,7 @@ module rnic_cq
   // ---------------------------------------------------------------- CQE writer
   logic [NumReq-1:0] grant;
   logic [ReqW-1:0] pick;
-  logic idle_free, take, live, full, wr_start, sent, unseen, hit, chk_turn_q;
+  logic idle_free, take, live, full, unseen, hit, chk_turn_q;
   cqe_req_t req_q;
   eqe_req_t eqe_q;
   rnic_arb_rr #(.N(NumReq)) u_arb (
@@ -261,7 +310,7 @@ module rnic_cq
   assign pos  = 17'(wrs.s.prod) - ctx.org;
   assign left = 17'(wrs.s.prod - dbs.cons);
   assign slot = 16'(pos) & 16'((17'd1 << ctx.log_size) - 17'd1);
-  assign live = 32'(req_q.cqn) < NumCq && valid_q[cq_q];
+  assign live = 32'(req_q.cqn) < NumCq && there_writer;
 `ifdef RNIC_CUT_CQ_OVERRUN
   assign full = wrs.bad;
 `else
@@ -295,7 +344,7 @@ module rnic_cq
   assign enough      = wrs.period == '0 || (wrs.count != '0 && waiting >= 17'(wrs.count)) || period_over || full;
 `endif
   assign decide      = state_q == ST_DECIDE;
-  assign waits       = decide && valid_q[cq_q] && dbs.arm != wrs.s.fired && unseen;
+  assign waits       = decide && there_writer && dbs.arm != wrs.s.fired && unseen;
   assign hit         = waits && enough;
 
   // ---------------------------------------------------------------- commands
@@ -351,10 +400,10 @@ module rnic_cq
   assign eqe_o          = eqe_q;
 
   always_comb begin
-    wrs_we  = set_fire || sent || overrun_o || decide || modify;
+    wrs_we  = set_fire || bump || overrun_o || decide || modify;
     wrs_idx = set_fire ? idx_i : cq_q;
     wrs_new = wrs;
-    if (sent) begin
+    if (bump) begin
       wrs_new.s.prod = wrs.s.prod + 24'd1;
       if (req_q.solicited || req_q.status != WC_STATUS_SUCCESS) begin
         wrs_new.sol  = wrs.s.prod + 24'd1;
@@ -374,6 +423,9 @@ module rnic_cq
       wrs_new.due    = wrs.due + cq_time_t'(period_new) - cq_time_t'(wrs.period);
     end
     if (set_fire) wrs_new = '0;
+    // The doorbell sees a CQE that was accepted.
+    seen_we = set_fire || decide;
+    seen    = set_fire ? '0 : '{fired: hit ? dbs.arm : wrs.s.fired, prod: wrs.s.prod};
   end
 
   always_ff @(posedge clk_i) begin
@@ -404,7 +456,10 @@ module rnic_cq
 `ifdef RNIC_CUT_CQ_MOD_ANEW
       ST_OP: state_q <= ST_IDLE;
 `else
-      ST_OP: state_q <= (op_i == CQ_OP_MODIFY) ? ST_DECIDE : ST_IDLE;
+      ST_OP: begin
+        next_q  <= ST_DECIDE;
+        state_q <= (op_i != CQ_OP_MODIFY) ? ST_IDLE : Narrow ? ST_CTX : ST_DECIDE;
+      end
 `endif
       ST_LOOK: begin
         state_q <= wr_start ? ST_WRITE : (overrun_o && !wrs.bad) ? ST_EVENT : ST_IDLE;
@@ -417,14 +472,12 @@ module rnic_cq
       end
       default: if (eqe_ready_i) state_q <= ST_IDLE;
     endcase
-    if (set_fire || clr_i) valid_q[idx_i] <= set_fire;
     if (rst_i) begin
       state_q    <= ST_IDLE;
-      valid_q    <= '0;
       chk_turn_q <= 1'b0;
     end
     if (!rst_i && decide && wrs_new.run) a_moderated : assert (wrs.period != '0 && !hit);
     if (!rst_i) a_op_or_clear : assert (!(op_valid_i && clr_i));
-    if (!rst_i && state_q == ST_OP) a_op_held : assert (op_valid_i && op_i != CQ_OP_CREATE && idx_i == cq_q && valid_q[cq_q]);
+    if (!rst_i && state_q == ST_OP) a_op_held : assert (op_valid_i && op_i != CQ_OP_CREATE && idx_i == cq_q && there_writer);
   end
 endmodule

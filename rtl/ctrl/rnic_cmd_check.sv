@@ -22,7 +22,7 @@ module rnic_cmd_check
     input  logic fatal_i,
     output logic [PdW-1:0] pd_o,             // the PD that is asked for
     input  logic pd_valid_i,
-    input  logic [NumCq-1:0] cq_valid_i,
+    input  logic cq_valid_i,                 // the CQ of the handle
     input  logic [NUM_EQ-1:0] eq_valid_i,
     input  logic eq_used_i,                  // the event queue of the handle
     input  logic [NumSrq-1:0] srq_valid_i,
@@ -44,7 +44,6 @@ module rnic_cmd_check
     output cmd_status_e status_o,
     output logic [31:0] detail_o
 );
-  localparam int unsigned CqW = $clog2(NumCq);
   localparam int unsigned EqW = $clog2(NUM_EQ);
   localparam int unsigned SrqW = $clog2(NumSrq);
   localparam int unsigned XrcdW = $clog2(NUM_XRCD);
@@ -89,7 +88,7 @@ module rnic_cmd_check
   always_ff @(posedge clk_i) begin
     known_q     <= cmd_known(hdr.opcode);
     pd_ok_q     <= (pd_named || few) && 32'(pd) < NUM_PD && pd_valid_i;
-    cq_ok_q     <= few && 32'(num) < NumCq && cq_valid_i[num[CqW-1:0]];
+    cq_ok_q     <= few && 32'(num) < NumCq && cq_valid_i;
     srq_ok_q    <= HasSrq && few && 32'(num) < NumSrq && srq_valid_i[num[SrqW-1:0]];
     xrcd_ok_q   <= few && 32'(num) < NUM_XRCD && xrcd_valid_i[num[XrcdW-1:0]];
     eq_there_q  <= eqn < NUM_EQ;

@@ -41,9 +41,9 @@ module rnic_cmd_exec
     input  qp_cpl_t qp_cpl_i,
     output logic drain_req_o,
     input  logic drain_ack_i,
-    // what exists; the views of one object are those of cmd_o's handle
+    // what exists; the views of one object are those of cmd_o's handle, of a CQ that of cq_idx_o
     output logic [NUM_PD-1:0] pd_valid_o,
-    input  logic [NumCq-1:0] cq_valid_i,
+    input  logic cq_valid_i,
     input  logic [NUM_EQ-1:0] eq_valid_i,
     input  logic [NumSrq-1:0] srq_valid_i,
     output logic [NUM_XRCD-1:0] xrcd_valid_o,
