@@ -11,7 +11,8 @@
 // old ring, which is not written any more; indices and arming go on. Refused (op_status_o), it changes nothing.
 // idle_o: no CQE or event of the writer is under way.
 // Every word has one writer: wrs the CQE writer, dbs the doorbell (both are started by a CREATE).
-// Beside a narrow data path, which has time for it, the context stands in the RAM of the writer's words and is read in the cycle before them.
+// Beside a narrow data path, which has time for it, the context stands in the RAM of the writer's words and is read in the cycle before them, and
+// the doorbell's words are read by both of one RAM: the writer waits for a cycle without a doorbell.
 module rnic_cq
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -111,7 +112,7 @@ module rnic_cq
   state_e state_q, next_q;                   // next: after ST_CTX
   logic make, op_look, set_fire, db2_valid_q, wrs_we, seen_we, bump;
   logic [CqW-1:0] db_cq, cq_q;
-  logic wr_start, sent, sweep_q;
+  logic wr_start, sent, sweep_q, fresh;      // fresh: the doorbell's words are those of the queue being served
   wrs_t wrs, wrs_new;
   seen_t seen;
   logic [CqW-1:0] wrs_idx;
@@ -119,7 +120,7 @@ module rnic_cq
   assign make      = state_q == ST_IDLE && op_valid_i && op_i == CQ_OP_CREATE && !sweep_q;
   assign set_fire  = state_q == ST_MAKE && !db2_valid_q;
   assign op_look   = state_q == ST_IDLE && op_valid_i && op_i != CQ_OP_CREATE;
-  assign op_done_o = set_fire || state_q == ST_OP;
+  assign op_done_o = set_fire || (state_q == ST_OP && fresh);
 
   // ---------------------------------------------------------------- which queues exist
   // A row of them at a time: three memories beside the bits, one for each who looks. They are cleared after a reset.
@@ -206,11 +207,17 @@ module rnic_cq
   assign dbs_we    = db_ok || set_fire;
   assign dbs_waddr = set_fire ? idx_i : db_cq;
   rnic_ram #(.Width($bits(dbs_t)), .Depth(NumCq)) u_dbs_doorbell (
-      .clk_i, .we_i(dbs_we), .waddr_i(dbs_waddr), .wdata_i(dbs_new), .re_i(1'b1), .raddr_i(db_raddr), .rdata_o(db_old)
+      .clk_i, .we_i(dbs_we), .waddr_i(dbs_waddr), .wdata_i(dbs_new), .re_i(1'b1), .raddr_i((Narrow && !db_valid_i) ? look_idx : db_raddr), .rdata_o(db_old)
   );
-  rnic_ram #(.Width($bits(dbs_t)), .Depth(NumCq)) u_dbs_writer (
-      .clk_i, .we_i(dbs_we), .waddr_i(dbs_waddr), .wdata_i(dbs_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(dbs)
-  );
+  if (Narrow) begin : g_dbs_shared
+    assign dbs   = db_old;
+    assign fresh = !db2_valid_q;
+  end else begin : g_dbs_writer
+    assign fresh = 1'b1;
+    rnic_ram #(.Width($bits(dbs_t)), .Depth(NumCq)) u_dbs_writer (
+        .clk_i, .we_i(dbs_we), .waddr_i(dbs_waddr), .wdata_i(dbs_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(dbs)
+    );
+  end
   rnic_ram #(.Width($bits(seen_t)), .Depth(NumCq)) u_wrs_doorbell (
       .clk_i, .we_i(seen_we), .waddr_i(wrs_idx), .wdata_i(seen), .re_i(1'b1), .raddr_i(db_raddr), .rdata_o(db_wrs)
   );
@@ -316,8 +323,8 @@ module rnic_cq
 `else
   assign full = left >= (17'd1 << ctx.log_size) || wrs.bad;
 `endif
-  assign wr_start  = state_q == ST_LOOK && live && !full;
-  assign overrun_o = state_q == ST_LOOK && live && full;
+  assign wr_start  = state_q == ST_LOOK && fresh && live && !full;
+  assign overrun_o = state_q == ST_LOOK && fresh && live && full;
   assign written_o = sent;
   // What the armed queue waits for is there, and the driver has not seen it.
 `ifdef RNIC_CUT_CQ_SOLICITED
@@ -343,15 +350,15 @@ module rnic_cq
 `else
   assign enough      = wrs.period == '0 || (wrs.count != '0 && waiting >= 17'(wrs.count)) || period_over || full;
 `endif
-  assign decide      = state_q == ST_DECIDE;
+  assign decide      = state_q == ST_DECIDE && fresh;
   assign waits       = decide && there_writer && dbs.arm != wrs.s.fired && unseen;
   assign hit         = waits && enough;
 
   // ---------------------------------------------------------------- commands
   logic modify;
   cq_period_t period_new;
-  assign modify     = state_q == ST_OP && op_i == CQ_OP_MODIFY;
-  assign resized    = state_q == ST_OP && op_i == CQ_OP_RESIZE && op_status_o == CMD_STATUS_OK;
+  assign modify     = state_q == ST_OP && fresh && op_i == CQ_OP_MODIFY;
+  assign resized    = state_q == ST_OP && fresh && op_i == CQ_OP_RESIZE && op_status_o == CMD_STATUS_OK;
   assign op_prod_o  = wrs.s.prod;
   assign period_new = (count_i == 16'd1) ? '0 : period_i;
 `ifdef RNIC_CUT_CQ_RESIZE_ORG
@@ -454,19 +461,22 @@ module rnic_cq
       ST_MAKE: if (set_fire) state_q <= ST_IDLE;
       // An armed queue is judged by its new moderation at once; a period that runs counts from where it began.
 `ifdef RNIC_CUT_CQ_MOD_ANEW
-      ST_OP: state_q <= ST_IDLE;
+      ST_OP: if (fresh) state_q <= ST_IDLE;
 `else
-      ST_OP: begin
+      ST_OP:
+      if (fresh) begin
         next_q  <= ST_DECIDE;
         state_q <= (op_i != CQ_OP_MODIFY) ? ST_IDLE : Narrow ? ST_CTX : ST_DECIDE;
       end
 `endif
-      ST_LOOK: begin
+      ST_LOOK:
+      if (fresh) begin
         state_q <= wr_start ? ST_WRITE : (overrun_o && !wrs.bad) ? ST_EVENT : ST_IDLE;
         eqe_q   <= '{eqn: 8'd0, event_type: EVENT_TYPE_CQ_ERR, number: 32'(cq_q)};
       end
       ST_WRITE: if (sent) state_q <= ST_DECIDE;
-      ST_DECIDE: begin
+      ST_DECIDE:
+      if (fresh) begin
         state_q <= hit ? ST_EVENT : ST_IDLE;
         eqe_q   <= '{eqn: 8'(ctx.eq), event_type: EVENT_TYPE_CQ_COMP, number: 32'(cq_q)};
       end
