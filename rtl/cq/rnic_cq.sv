@@ -11,7 +11,8 @@
 // old ring, which is not written any more; indices and arming go on. Refused (op_status_o), it changes nothing.
 // idle_o: no CQE or event of the writer is under way.
 // Every word has one writer: wrs the CQE writer, dbs the doorbell (both are started by a CREATE).
-// Beside a narrow data path, which has time for it, the context stands in the RAM of the writer's words and is read in the cycle before them.
+// Beside a narrow data path, which has time for it, the context stands in the RAM of the writer's words and is read in the cycle before them, and
+// the doorbell's words are read by both of one RAM: the writer waits for a cycle without a doorbell.
 module rnic_cq
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -41,6 +42,7 @@ module rnic_cq
     input  logic [15:0] count_i,
     input  cq_period_t period_i,             // microseconds
     output logic [NumCq-1:0] valid_o,
+    output logic there_o,                    // idx_i exists
     output logic idle_o,
     // doorbells
     input  logic db_valid_i,
@@ -98,7 +100,7 @@ module rnic_cq
 
   typedef enum logic [2:0] {
     ST_IDLE,    // nothing under way
-    ST_CTX,     // context is here, where it is read first
+    ST_CTX,     // context is here, where it is read first; or the words of a queue that was modified are read again
     ST_MAKE,    // a new queue: its context is written
     ST_OP,      // words of the queue that is modified or resized are here
     ST_LOOK,    // context is here
@@ -108,25 +110,63 @@ module rnic_cq
   } state_e;
   localparam bit Narrow = DataW < 256;
   state_e state_q, next_q;                   // next: after ST_CTX
-  logic [NumCq-1:0] valid_q;
-  logic make, op_look, set_fire, db2_valid_q, wrs_we;
+  logic make, op_look, set_fire, db2_valid_q, wrs_we, seen_we, bump;
+  logic [CqW-1:0] db_cq, cq_q;
+  logic wr_start, sent, sweep_q, fresh;      // fresh: the doorbell's words are those of the queue being served
   wrs_t wrs, wrs_new;
+  seen_t seen;
   logic [CqW-1:0] wrs_idx;
-  assign valid_o   = valid_q;
   assign idle_o    = state_q == ST_IDLE;
-  assign make      = state_q == ST_IDLE && op_valid_i && op_i == CQ_OP_CREATE;
+  assign make      = state_q == ST_IDLE && op_valid_i && op_i == CQ_OP_CREATE && !sweep_q;
   assign set_fire  = state_q == ST_MAKE && !db2_valid_q;
   assign op_look   = state_q == ST_IDLE && op_valid_i && op_i != CQ_OP_CREATE;
-  assign op_done_o = set_fire || state_q == ST_OP;
+  assign op_done_o = set_fire || (state_q == ST_OP && fresh);
+
+  // ---------------------------------------------------------------- which queues exist
+  // A row of them at a time: three memories beside the bits, one for each who looks. They are cleared after a reset.
+  localparam int unsigned RowW = (CqW > 4) ? 4 : CqW;
+  localparam int unsigned Rows = 1 << RowW;
+  localparam int unsigned Cols = (1 << CqW) / Rows;
+  logic [Cols-1:0] there_mem[Rows], there_db_mem[Rows], there_writer_mem[Rows];
+  logic [Cols-1:0] there_row, there_new;
+  logic [Rows*Cols-1:0] valid_q;
+  logic [RowW-1:0] row, sweep_row_q;
+  logic there_db, there_writer;
+  assign valid_o      = valid_q[NumCq-1:0];
+  assign row          = sweep_q ? sweep_row_q : idx_i[RowW-1:0];
+  assign there_row    = there_mem[idx_i[RowW-1:0]];
+  assign there_o      = !sweep_q && 1'(there_row >> (idx_i >> RowW));
+  assign there_db     = !sweep_q && 1'(there_db_mem[db_cq[RowW-1:0]] >> (db_cq >> RowW));
+  assign there_writer = !sweep_q && 1'(there_writer_mem[cq_q[RowW-1:0]] >> (cq_q >> RowW));
+  always_comb for (int unsigned j = 0; j < Cols; j++) there_new[j] = !sweep_q && (((idx_i >> RowW) == CqW'(j)) ? set_fire : there_row[j]);
+  always_ff @(posedge clk_i) begin
+    if (sweep_q || set_fire || clr_i) begin
+      there_mem[row]        <= there_new;
+      there_db_mem[row]     <= there_new;
+      there_writer_mem[row] <= there_new;
+      for (int unsigned j = 0; j < Cols; j++) valid_q[j*Rows+32'(row)] <= there_new[j];
+    end
+    if (sweep_q) begin
+      sweep_row_q <= sweep_row_q + RowW'(1);
+      if (sweep_row_q == '1) sweep_q <= 1'b0;
+    end
+    if (rst_i) begin
+      valid_q     <= '0;
+      sweep_q     <= 1'b1;
+      sweep_row_q <= '0;
+    end
+  end
 
   // ---------------------------------------------------------------- doorbell: read, then judge and write
   cq_db_t db2_q;
-  logic [CqW-1:0] db_cq;
   seen_t db_wrs;
   dbs_t db_old, dbs_new;
   logic db_live, db_page, db_range, db_ok, db_arm;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [23:0] db_ahead;                     // (of a build whose range is not judged)
+  // verilator lint_on UNUSEDSIGNAL
   assign db_cq    = CqW'(db2_q.db.cqn);
-  assign db_live  = 32'(db2_q.db.cqn) < NumCq && valid_q[db_cq];
+  assign db_live  = 32'(db2_q.db.cqn) < NumCq && there_db;
 `ifdef RNIC_CUT_CQ_DB_PAGE
   assign db_page  = 1'b1;
 `else
@@ -135,7 +175,9 @@ module rnic_cq
 `ifdef RNIC_CUT_CQ_DB_RANGE
   assign db_range = 1'b1;
 `else
-  assign db_range = (db2_q.db.consumer - db_old.cons) <= (db_wrs.prod - db_old.cons);
+  // It never holds more than 2^16.
+  assign db_ahead = db2_q.db.consumer - db_old.cons;
+  assign db_range = db_ahead[23:17] == '0 && db_ahead[16:0] <= 17'(db_wrs.prod - db_old.cons);
 `endif
   assign db_ok    = db2_valid_q && db_live && db_page && db_range;
   assign db_arm   = db_ok && db2_q.db.arm;
@@ -156,7 +198,7 @@ module rnic_cq
     db2_q       <= db_i;
   end
 
-  logic [CqW-1:0] db_raddr, dbs_waddr, look_idx, cq_q;
+  logic [CqW-1:0] db_raddr, dbs_waddr, look_idx;
   logic dbs_we;
   // verilator lint_off UNUSEDSIGNAL
   dbs_t dbs;                                 // (the page matters to the doorbell alone)
@@ -165,13 +207,19 @@ module rnic_cq
   assign dbs_we    = db_ok || set_fire;
   assign dbs_waddr = set_fire ? idx_i : db_cq;
   rnic_ram #(.Width($bits(dbs_t)), .Depth(NumCq)) u_dbs_doorbell (
-      .clk_i, .we_i(dbs_we), .waddr_i(dbs_waddr), .wdata_i(dbs_new), .re_i(1'b1), .raddr_i(db_raddr), .rdata_o(db_old)
+      .clk_i, .we_i(dbs_we), .waddr_i(dbs_waddr), .wdata_i(dbs_new), .re_i(1'b1), .raddr_i((Narrow && !db_valid_i) ? look_idx : db_raddr), .rdata_o(db_old)
   );
-  rnic_ram #(.Width($bits(dbs_t)), .Depth(NumCq)) u_dbs_writer (
-      .clk_i, .we_i(dbs_we), .waddr_i(dbs_waddr), .wdata_i(dbs_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(dbs)
-  );
+  if (Narrow) begin : g_dbs_shared
+    assign dbs   = db_old;
+    assign fresh = !db2_valid_q;
+  end else begin : g_dbs_writer
+    assign fresh = 1'b1;
+    rnic_ram #(.Width($bits(dbs_t)), .Depth(NumCq)) u_dbs_writer (
+        .clk_i, .we_i(dbs_we), .waddr_i(dbs_waddr), .wdata_i(dbs_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(dbs)
+    );
+  end
   rnic_ram #(.Width($bits(seen_t)), .Depth(NumCq)) u_wrs_doorbell (
-      .clk_i, .we_i(wrs_we), .waddr_i(wrs_idx), .wdata_i(wrs_new.s), .re_i(1'b1), .raddr_i(db_raddr), .rdata_o(db_wrs)
+      .clk_i, .we_i(seen_we), .waddr_i(wrs_idx), .wdata_i(seen), .re_i(1'b1), .raddr_i(db_raddr), .rdata_o(db_wrs)
   );
   ctx_t ctx, ctx_new;
   logic resized, ctx_we;
@@ -181,13 +229,21 @@ module rnic_cq
   if (Narrow) begin : g_narrow
     localparam int unsigned W = $bits(wrs_t);
     ctx_t ctx_q;
-    rnic_ram #(.Width(W), .Depth(2 * NumCq)) u_words (
+    logic again_q, start_q;
+    // A CQE is counted in the first cycle in which it goes out: what is written is read again before it is looked at.
+    assign bump = start_q;
+    rnic_ram #(.Width(W), .Depth(2 * NumCq), .Bypass(1'b0)) u_words (
         .clk_i, .we_i(ctx_we || wrs_we), .waddr_i(ctx_we ? {1'b1, idx_i} : {1'b0, wrs_idx}), .wdata_i(ctx_we ? W'(ctx_new) : wrs_new),
         .re_i(1'b1), .raddr_i({state_q == ST_IDLE, look_idx}), .rdata_o(wrs)
     );
-    always_ff @(posedge clk_i) if (state_q == ST_CTX) ctx_q <= ctx_t'(wrs[$bits(ctx_t)-1:0]);
+    always_ff @(posedge clk_i) begin
+      start_q <= wr_start && !rst_i;
+      again_q <= state_q == ST_OP;
+      if (state_q == ST_CTX && !again_q) ctx_q <= ctx_t'(wrs[$bits(ctx_t)-1:0]);
+    end
     assign ctx = ctx_q;
   end else begin : g_wide
+    assign bump = sent;
     rnic_ram #(.Width($bits(wrs_t)), .Depth(NumCq)) u_wrs_writer (
         .clk_i, .we_i(wrs_we), .waddr_i(wrs_idx), .wdata_i(wrs_new), .re_i(1'b1), .raddr_i(look_idx), .rdata_o(wrs)
     );
@@ -243,7 +299,7 @@ module rnic_cq
   // ---------------------------------------------------------------- CQE writer
   logic [NumReq-1:0] grant;
   logic [ReqW-1:0] pick;
-  logic idle_free, take, live, full, wr_start, sent, unseen, hit, chk_turn_q;
+  logic idle_free, take, live, full, unseen, hit, chk_turn_q;
   cqe_req_t req_q;
   eqe_req_t eqe_q;
   rnic_arb_rr #(.N(NumReq)) u_arb (
@@ -261,14 +317,14 @@ module rnic_cq
   assign pos  = 17'(wrs.s.prod) - ctx.org;
   assign left = 17'(wrs.s.prod - dbs.cons);
   assign slot = 16'(pos) & 16'((17'd1 << ctx.log_size) - 17'd1);
-  assign live = 32'(req_q.cqn) < NumCq && valid_q[cq_q];
+  assign live = 32'(req_q.cqn) < NumCq && there_writer;
 `ifdef RNIC_CUT_CQ_OVERRUN
   assign full = wrs.bad;
 `else
   assign full = left >= (17'd1 << ctx.log_size) || wrs.bad;
 `endif
-  assign wr_start  = state_q == ST_LOOK && live && !full;
-  assign overrun_o = state_q == ST_LOOK && live && full;
+  assign wr_start  = state_q == ST_LOOK && fresh && live && !full;
+  assign overrun_o = state_q == ST_LOOK && fresh && live && full;
   assign written_o = sent;
   // What the armed queue waits for is there, and the driver has not seen it.
 `ifdef RNIC_CUT_CQ_SOLICITED
@@ -294,15 +350,15 @@ module rnic_cq
 `else
   assign enough      = wrs.period == '0 || (wrs.count != '0 && waiting >= 17'(wrs.count)) || period_over || full;
 `endif
-  assign decide      = state_q == ST_DECIDE;
-  assign waits       = decide && valid_q[cq_q] && dbs.arm != wrs.s.fired && unseen;
+  assign decide      = state_q == ST_DECIDE && fresh;
+  assign waits       = decide && there_writer && dbs.arm != wrs.s.fired && unseen;
   assign hit         = waits && enough;
 
   // ---------------------------------------------------------------- commands
   logic modify;
   cq_period_t period_new;
-  assign modify     = state_q == ST_OP && op_i == CQ_OP_MODIFY;
-  assign resized    = state_q == ST_OP && op_i == CQ_OP_RESIZE && op_status_o == CMD_STATUS_OK;
+  assign modify     = state_q == ST_OP && fresh && op_i == CQ_OP_MODIFY;
+  assign resized    = state_q == ST_OP && fresh && op_i == CQ_OP_RESIZE && op_status_o == CMD_STATUS_OK;
   assign op_prod_o  = wrs.s.prod;
   assign period_new = (count_i == 16'd1) ? '0 : period_i;
 `ifdef RNIC_CUT_CQ_RESIZE_ORG
@@ -351,10 +407,10 @@ module rnic_cq
   assign eqe_o          = eqe_q;
 
   always_comb begin
-    wrs_we  = set_fire || sent || overrun_o || decide || modify;
+    wrs_we  = set_fire || bump || overrun_o || decide || modify;
     wrs_idx = set_fire ? idx_i : cq_q;
     wrs_new = wrs;
-    if (sent) begin
+    if (bump) begin
       wrs_new.s.prod = wrs.s.prod + 24'd1;
       if (req_q.solicited || req_q.status != WC_STATUS_SUCCESS) begin
         wrs_new.sol  = wrs.s.prod + 24'd1;
@@ -374,6 +430,9 @@ module rnic_cq
       wrs_new.due    = wrs.due + cq_time_t'(period_new) - cq_time_t'(wrs.period);
     end
     if (set_fire) wrs_new = '0;
+    // The doorbell sees a CQE that was accepted.
+    seen_we = set_fire || decide;
+    seen    = set_fire ? '0 : '{fired: hit ? dbs.arm : wrs.s.fired, prod: wrs.s.prod};
   end
 
   always_ff @(posedge clk_i) begin
@@ -402,29 +461,33 @@ module rnic_cq
       ST_MAKE: if (set_fire) state_q <= ST_IDLE;
       // An armed queue is judged by its new moderation at once; a period that runs counts from where it began.
 `ifdef RNIC_CUT_CQ_MOD_ANEW
-      ST_OP: state_q <= ST_IDLE;
+      ST_OP: if (fresh) state_q <= ST_IDLE;
 `else
-      ST_OP: state_q <= (op_i == CQ_OP_MODIFY) ? ST_DECIDE : ST_IDLE;
+      ST_OP:
+      if (fresh) begin
+        next_q  <= ST_DECIDE;
+        state_q <= (op_i != CQ_OP_MODIFY) ? ST_IDLE : Narrow ? ST_CTX : ST_DECIDE;
+      end
 `endif
-      ST_LOOK: begin
+      ST_LOOK:
+      if (fresh) begin
         state_q <= wr_start ? ST_WRITE : (overrun_o && !wrs.bad) ? ST_EVENT : ST_IDLE;
         eqe_q   <= '{eqn: 8'd0, event_type: EVENT_TYPE_CQ_ERR, number: 32'(cq_q)};
       end
       ST_WRITE: if (sent) state_q <= ST_DECIDE;
-      ST_DECIDE: begin
+      ST_DECIDE:
+      if (fresh) begin
         state_q <= hit ? ST_EVENT : ST_IDLE;
         eqe_q   <= '{eqn: 8'(ctx.eq), event_type: EVENT_TYPE_CQ_COMP, number: 32'(cq_q)};
       end
       default: if (eqe_ready_i) state_q <= ST_IDLE;
     endcase
-    if (set_fire || clr_i) valid_q[idx_i] <= set_fire;
     if (rst_i) begin
       state_q    <= ST_IDLE;
-      valid_q    <= '0;
       chk_turn_q <= 1'b0;
     end
     if (!rst_i && decide && wrs_new.run) a_moderated : assert (wrs.period != '0 && !hit);
     if (!rst_i) a_op_or_clear : assert (!(op_valid_i && clr_i));
-    if (!rst_i && state_q == ST_OP) a_op_held : assert (op_valid_i && op_i != CQ_OP_CREATE && idx_i == cq_q && valid_q[cq_q]);
+    if (!rst_i && state_q == ST_OP) a_op_held : assert (op_valid_i && op_i != CQ_OP_CREATE && idx_i == cq_q && there_writer);
   end
 endmodule

@@ -49,8 +49,10 @@ module rnic_eq
   localparam int unsigned ReqW = (NumReq > 1) ? $clog2(NumReq) : 1;
   localparam int unsigned NumArb = 1 << ReqW;  // a power of two: the arbiter then needs no remainder
   logic [NUM_EQ-1:0] valid_q, armed_q, fire_q;   // fire_q: the vector waits to be raised
-  logic [57:0] base_q[NUM_EQ];
-  logic [4:0] log_q[NUM_EQ];
+  logic [57:0] base_mem[NUM_EQ];
+  logic [4:0] log_mem[NUM_EQ];
+  logic [57:0] base;
+  logic [4:0] log;
   assign valid_o = valid_q;
 
   // ---------------------------------------------------------------- words: indices of one queue
@@ -62,7 +64,8 @@ module rnic_eq
   } state_e;
   state_e state_q;
   logic [23:0] prod_mem[NUM_EQ], cons_mem[NUM_EQ];
-  logic [23:0] prod, cons, used;
+  logic [23:0] prod, cons;
+  logic [16:0] used;                         // 2^16 at most
   logic [EqW-1:0] eq_q, db_eq, at;
   logic set_q, set_now, db_ok, count;        // set: a queue is to be made
   assign db_eq = EqW'(db_i.eqn);
@@ -70,11 +73,15 @@ module rnic_eq
   // An EQE that was accepted counts, also in the cycle in which it is not written down yet.
   assign prod  = prod_mem[at] + 24'(state_q == ST_COUNT && at == eq_q);
   assign cons  = cons_mem[at];
-  assign used  = prod - cons;
+  assign base  = base_mem[eq_q];
+  assign log   = log_mem[eq_q];
+  assign used  = 17'(prod) - 17'(cons);
   assign set_now = set_q && !db_valid_i && state_q != ST_COUNT;
   assign count   = state_q == ST_COUNT && !db_valid_i;
   always_ff @(posedge clk_i) begin
     if (set_now || count) prod_mem[set_now ? idx_i : eq_q] <= set_now ? '0 : prod;
+    if (set_i) base_mem[idx_i] <= base_i;
+    if (set_i) log_mem[idx_i] <= log_size_i;
     if (set_now || db_ok) cons_mem[db_ok ? db_eq : idx_i] <= db_ok ? db_i.consumer : '0;
   end
 
@@ -88,9 +95,7 @@ module rnic_eq
   eqe_req_t req, req_q;                      // (a number of a queue that exists is short)
   // verilator lint_on UNUSEDSIGNAL
   logic [63:0] time_q;
-  logic [4:0] log;
   assign req    = (32'(pick) < NumReq) ? req_i[pick] : '0;
-  assign log    = log_q[eq_q];
 `ifdef RNIC_CUT_EQ_OVERRUN
   assign full   = 1'b0;
 `else
@@ -125,7 +130,7 @@ module rnic_eq
   end
   // verilator lint_off PINCONNECTEMPTY
   rnic_entry_wr #(.DataW(DataW)) u_wr (
-      .clk_i, .rst_i, .start_i(start), .busy_o(), .addr_i({base_q[eq_q], 6'd0} + {35'd0, slot, 5'd0}), .entry_i(eqe), .done_o(sent),
+      .clk_i, .rst_i, .start_i(start), .busy_o(), .addr_i({base, 6'd0} + {35'd0, slot, 5'd0}), .entry_i(eqe), .done_o(sent),
       .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_data_o, .wr_last_o
   );
   // verilator lint_on PINCONNECTEMPTY
@@ -133,12 +138,16 @@ module rnic_eq
   // ---------------------------------------------------------------- interrupts and doorbell
   logic [EqW-1:0] vec_q;
   logic vec_valid_q, db_range, unseen;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [23:0] ahead;                        // (of a build whose range is not judged)
+  // verilator lint_on UNUSEDSIGNAL
+  assign ahead        = db_i.consumer - cons;
   assign msix_valid_o = vec_valid_q;
   assign msix_vec_o   = 8'(vec_q);
 `ifdef RNIC_CUT_EQ_DB_RANGE
   assign db_range     = 1'b1;
 `else
-  assign db_range     = (db_i.consumer - cons) <= used;
+  assign db_range     = ahead[23:17] == '0 && ahead[16:0] <= used;
 `endif
   assign db_ok        = db_valid_i && 32'(db_i.eqn) < NUM_EQ && valid_q[db_eq] && db_range;
   assign unseen       = db_i.consumer != prod;
@@ -170,9 +179,7 @@ module rnic_eq
       fire_q[eq_q]  <= 1'b1;
     end
     if (set_i) begin
-      set_q         <= 1'b1;
-      base_q[idx_i] <= base_i;
-      log_q[idx_i]  <= log_size_i;
+      set_q <= 1'b1;
     end
     if (set_now) begin
       set_q          <= 1'b0;
@@ -190,6 +197,6 @@ module rnic_eq
       set_q       <= 1'b0;
     end
     if (!rst_i && set_now) a_set_when_idle : assert (state_q == ST_IDLE || eq_q != idx_i);
-    if (!rst_i && look) a_not_above_its_size : assert (used <= (24'd1 << log));
+    if (!rst_i && look) a_not_above_its_size : assert (used <= (17'd1 << log));
   end
 endmodule

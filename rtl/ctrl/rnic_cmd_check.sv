@@ -11,7 +11,8 @@ module rnic_cmd_check
     parameter int unsigned NumMr = 1024,
     parameter int unsigned NumSrq = 64,
     parameter bit HasSrq = 1'b1,
-    parameter int unsigned MaxRqStride = 4
+    parameter int unsigned MaxRqStride = 4,
+    localparam int unsigned PdW = $clog2(NUM_PD)
 ) (
     input  logic clk_i,
     // verilator lint_off UNUSEDSIGNAL
@@ -19,10 +20,11 @@ module rnic_cmd_check
     // verilator lint_on UNUSEDSIGNAL
     input  logic rsvd_i,
     input  logic fatal_i,
-    input  logic [NUM_PD-1:0] pd_valid_i,
-    input  logic [NumCq-1:0] cq_valid_i,
+    output logic [PdW-1:0] pd_o,             // the PD that is asked for
+    input  logic pd_valid_i,
+    input  logic cq_valid_i,                 // the CQ of the handle
     input  logic [NUM_EQ-1:0] eq_valid_i,
-    input  logic [NUM_EQ-1:0] eq_used_i,
+    input  logic eq_used_i,                  // the event queue of the handle
     input  logic [NumSrq-1:0] srq_valid_i,
     input  logic [NUM_XRCD-1:0] xrcd_valid_i,
     input  logic pd_used_i,                  // later
@@ -42,8 +44,6 @@ module rnic_cmd_check
     output cmd_status_e status_o,
     output logic [31:0] detail_o
 );
-  localparam int unsigned PdW = $clog2(NUM_PD);
-  localparam int unsigned CqW = $clog2(NumCq);
   localparam int unsigned EqW = $clog2(NUM_EQ);
   localparam int unsigned SrqW = $clog2(NumSrq);
   localparam int unsigned XrcdW = $clog2(NUM_XRCD);
@@ -68,28 +68,34 @@ module rnic_cmd_check
   assign out  = cmd_i;
 
   // ---------------------------------------------------------------- first cycle
-  logic [15:0] pd;
+  localparam int unsigned LenW = MAX_MR_LOG_LENGTH;
+  logic pd_named, few;
+  logic [15:0] pd, num;
   logic [31:0] eqn;
-  logic [64:0] va_end, host_end;             // behind the last byte
+  logic [LenW:0] va_end, host_end;           // behind the last byte
   logic known_q, pd_ok_q, cq_ok_q, srq_ok_q, xrcd_ok_q, eq_ok_q, eq_there_q, eq_used_q, va_wrap_q, host_wrap_q;
   logic [31:0] handle;
   assign handle   = hdr.handle;
-  assign pd       = (hdr.opcode == CMD_OPCODE_CREATE_MR || hdr.opcode == CMD_OPCODE_REREG_MR) ? mr.pd : (hdr.opcode == CMD_OPCODE_CREATE_SRQ) ? srq.pd : (handle >> 16 != '0) ? '1 : 16'(handle);
+  assign few      = handle >> 16 == '0;      // what a table of 2^16 objects may hold
+  assign num      = 16'(handle);
+  assign pd_named = hdr.opcode == CMD_OPCODE_CREATE_MR || hdr.opcode == CMD_OPCODE_REREG_MR || hdr.opcode == CMD_OPCODE_CREATE_SRQ;
+  assign pd       = (hdr.opcode == CMD_OPCODE_CREATE_SRQ) ? srq.pd : pd_named ? mr.pd : num;
+  assign pd_o     = pd[PdW-1:0];
   assign eqn      = (hdr.opcode == CMD_OPCODE_CREATE_CQ) ? 32'(cq.eq) : handle;
-  // An end of exactly 2^64 does not wrap: the last byte is still there.
-  assign va_end   = {1'b0, mr.va} + {1'b0, mr.length};
-  assign host_end = {1'b0, mr.host_addr} + {1'b0, mr.length};
+  // Of a length that exists: who is too long is told so first. An end of exactly 2^64 does not wrap: the last byte is still there.
+  assign va_end   = {1'b0, mr.va[LenW-1:0]} + mr.length[LenW:0];
+  assign host_end = {1'b0, mr.host_addr[LenW-1:0]} + mr.length[LenW:0];
   always_ff @(posedge clk_i) begin
     known_q     <= cmd_known(hdr.opcode);
-    pd_ok_q     <= 32'(pd) < NUM_PD && pd_valid_i[pd[PdW-1:0]];
-    cq_ok_q     <= handle < NumCq && cq_valid_i[handle[CqW-1:0]];
-    srq_ok_q    <= handle < NumSrq && srq_valid_i[handle[SrqW-1:0]];
-    xrcd_ok_q   <= handle < NUM_XRCD && xrcd_valid_i[handle[XrcdW-1:0]];
+    pd_ok_q     <= (pd_named || few) && 32'(pd) < NUM_PD && pd_valid_i;
+    cq_ok_q     <= few && 32'(num) < NumCq && cq_valid_i;
+    srq_ok_q    <= HasSrq && few && 32'(num) < NumSrq && srq_valid_i[num[SrqW-1:0]];
+    xrcd_ok_q   <= few && 32'(num) < NUM_XRCD && xrcd_valid_i[num[XrcdW-1:0]];
     eq_there_q  <= eqn < NUM_EQ;
     eq_ok_q     <= eqn < NUM_EQ && eq_valid_i[eqn[EqW-1:0]];
-    eq_used_q   <= eq_used_i[eqn[EqW-1:0]];
-    va_wrap_q   <= va_end[64] && va_end[63:0] != '0;
-    host_wrap_q <= host_end[64] && host_end[63:0] != '0;
+    eq_used_q   <= eq_used_i;
+    va_wrap_q   <= mr.va[63:LenW] == '1 && va_end[LenW] && va_end[LenW-1:0] != '0;
+    host_wrap_q <= mr.host_addr[63:LenW] == '1 && host_end[LenW] && host_end[LenW-1:0] != '0;
   end
 
   // ---------------------------------------------------------------- second cycle
@@ -137,14 +143,14 @@ module rnic_cmd_check
         CMD_OPCODE_QUERY_DEVICE, CMD_OPCODE_QUERY_COUNTERS:
         if (out.out_addr[5:0] != '0) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd56};
         CMD_OPCODE_SET_PORT:
-        if (handle != 32'd1) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        if (!few || num != 16'd1) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
         else if (port.mac == '0 || port.mac[0]) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd8};  // none, or a group's
         else if (port.mtu < 8'(MTU_256) || port.mtu > 8'(MTU_4096)) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd14};
         CMD_OPCODE_SET_GID:
-        if (handle >= NUM_GID) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        if (!few || 32'(num) >= NUM_GID) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
         else if (!gid_ok_i) {status_o, detail_o} = {CMD_STATUS_UNSUPPORTED, 32'd16};
         CMD_OPCODE_SET_PKEY:
-        if (handle >= NUM_PKEY) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
+        if (!few || 32'(num) >= NUM_PKEY) {status_o, detail_o} = {CMD_STATUS_BAD_HANDLE, 32'd4};
         else if (pkey.pkey == 16'h8000) {status_o, detail_o} = {CMD_STATUS_BAD_PARAM, 32'd8};  // no such partition
         CMD_OPCODE_CREATE_PD: if (!pd_free_i) status_o = CMD_STATUS_NO_RESOURCES;
         CMD_OPCODE_DESTROY_PD:

@@ -41,9 +41,9 @@ module rnic_cmd_exec
     input  qp_cpl_t qp_cpl_i,
     output logic drain_req_o,
     input  logic drain_ack_i,
-    // what exists; the views of one object are those of cmd_o's handle
+    // what exists; the views of one object are those of cmd_o's handle, of a CQ that of cq_idx_o
     output logic [NUM_PD-1:0] pd_valid_o,
-    input  logic [NumCq-1:0] cq_valid_i,
+    input  logic cq_valid_i,
     input  logic [NUM_EQ-1:0] eq_valid_i,
     input  logic [NumSrq-1:0] srq_valid_i,
     output logic [NUM_XRCD-1:0] xrcd_valid_o,
@@ -131,7 +131,7 @@ module rnic_cmd_exec
 
   // ---------------------------------------------------------------- free numbers, and what refers to an event queue
   logic pd_free, cq_free, mr_free, srq_free, xrcd_free, pd_make, mr_make, pd_free_put, cq_put, mr_put, srq_put, xrcd_make, xrcd_put, srq_set, cq_set;
-  logic [PdW-1:0] pd_new, pd_idx;
+  logic [PdW-1:0] pd_new, pd_idx, pd_asked;
   logic [CqW-1:0] cq_new, cq_idx;
   logic [MrW-1:0] mr_new, mr_idx;
   logic [SrqW-1:0] srq_new, srq_idx;
@@ -139,7 +139,7 @@ module rnic_cmd_exec
   logic [NUM_PD-1:0] pd_valid_q;
   logic [NUM_XRCD-1:0] xrcd_valid_q;
   assign pd_valid_o = pd_valid_q;
-  assign pd_idx     = pd_make ? pd_new : PdW'(hdr.handle);
+  assign pd_idx     = (hdr.opcode == CMD_OPCODE_CREATE_PD) ? pd_new : pd_asked;
   assign cq_idx     = CqW'(hdr.handle);
   assign mr_idx     = MrW'(hdr.handle >> 8);
   assign srq_idx    = SrqW'(hdr.handle);
@@ -159,18 +159,32 @@ module rnic_cmd_exec
       .take_i({xrcd_make, srq_set, cq_set, mr_make, pd_make}), .put_i({xrcd_put, srq_put, cq_put, mr_put, pd_free_put}),
       .put_idx_i(mr_put ? NumW'(mr_idx) : NumW'(hdr.handle))
   );
-  logic [EqW-1:0] cq_eq;                     // event queue of the CQ named by the handle
+  // The bits that tell which PDs exist, a row at a time: they are read in a memory beside them, where a row counts once it was written.
+  localparam int unsigned RowW = (PdW > 4) ? 4 : PdW;
+  localparam int unsigned Rows = 1 << RowW;
+  localparam int unsigned Cols = NUM_PD / Rows;
+  logic [Cols-1:0] pd_mem[Rows];
+  logic [Cols-1:0] pd_row, pd_row_new;
+  logic [Rows-1:0] row_used_q;
+  logic pd_valid;
+  assign pd_row   = row_used_q[pd_idx[RowW-1:0]] ? pd_mem[pd_idx[RowW-1:0]] : '0;
+  assign pd_valid = 1'(pd_row >> (pd_idx >> RowW));
+  always_comb for (int unsigned j = 0; j < Cols; j++) pd_row_new[j] = ((pd_idx >> RowW) == PdW'(j)) ? pd_make : pd_row[j];
+
+  logic [EqW-1:0] cq_eq, ref_eq;             // event queue of the CQ named by the handle; the one whose count is looked at
   logic [CqW:0] eq_ref_q[NUM_EQ];
-  logic [NUM_EQ-1:0] eq_used;
-  rnic_ram #(.Width(EqW), .Depth(NumCq)) u_cq_eq (
+  logic [CqW:0] eq_ref;
+  // Nobody uses what is read while a queue is made.
+  rnic_ram #(.Width(EqW), .Depth(NumCq), .Bypass(1'b0)) u_cq_eq (
       .clk_i, .we_i(cq_set), .waddr_i(cq_new), .wdata_i(EqW'(cq.eq)), .re_i(1'b1), .raddr_i(cq_idx), .rdata_o(cq_eq)
   );
-  always_comb for (int unsigned i = 0; i < NUM_EQ; i++) eq_used[i] = eq_ref_q[i] != '0;
+  assign ref_eq = (hdr.opcode == CMD_OPCODE_CREATE_CQ) ? EqW'(cq.eq) : (hdr.opcode == CMD_OPCODE_DESTROY_CQ) ? cq_eq : EqW'(hdr.handle);
+  assign eq_ref = eq_ref_q[ref_eq];
 
   cmd_status_e status;
   logic [31:0] detail;
   rnic_cmd_check #(.NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .HasSrq(HasSrq), .MaxRqStride(MaxRqStride)) u_check (
-      .clk_i, .cmd_i(cmd_q), .rsvd_i(rsvd_q), .fatal_i, .pd_valid_i(pd_valid_q), .cq_valid_i, .eq_valid_i, .eq_used_i(eq_used), .srq_valid_i,
+      .clk_i, .cmd_i(cmd_q), .rsvd_i(rsvd_q), .fatal_i, .pd_o(pd_asked), .pd_valid_i(pd_valid), .cq_valid_i, .eq_valid_i, .eq_used_i(eq_ref != '0), .srq_valid_i,
       .xrcd_valid_i(xrcd_valid_q), .pd_used_i, .cq_used_i, .srq_used_i, .xrcd_used_i, .mr_valid_i, .mr_key_i, .mr_kind_i, .mr_bound_i,
       .pd_free_i(pd_free), .cq_free_i(cq_free), .mr_free_i(mr_free), .srq_free_i(srq_free), .xrcd_free_i(xrcd_free), .gid_ok_i,
       .status_o(status), .detail_o(detail)
@@ -250,8 +264,46 @@ module rnic_cmd_exec
     cpl_o.exec_cycles = cycles_q;
   end
 
+  // ---------------------------------------------------------------- what the completion tells
+  logic qp_told, resize_told, resize_bad;
+  logic [31:0] made;                         // of a command that is done now, or begun
+  assign qp_told     = state_q == ST_QP_WAIT && qp_cpl_valid_i;
+  assign resize_told = state_q == ST_CQ_OP && cq_op_done_i && hdr.opcode == CMD_OPCODE_RESIZE_CQ;
+  assign resize_bad  = resize_told && cq_status_i != CMD_STATUS_OK;
+  always_comb begin
+    made = hdr.handle;
+    unique case (hdr.opcode)
+      CMD_OPCODE_CREATE_PD: made = 32'(pd_new);
+      CMD_OPCODE_CREATE_MR: made = {24'(mr_new), mr.key};
+      CMD_OPCODE_REREG_MR: made[7:0] = mr.key;
+      CMD_OPCODE_CREATE_CQ: made = 32'(cq_new);
+      CMD_OPCODE_CREATE_XRCD: made = 32'(xrcd_new);
+      CMD_OPCODE_CREATE_SRQ: if (HasSrq) made = 32'(srq_new);
+      CMD_OPCODE_QUERY_SRQ: if (HasSrq) made = 32'(srq_left_i);
+      default: ;
+    endcase
+  end
   always_ff @(posedge clk_i) begin
-    cycles_q     <= cycles_q + 32'd1;
+    if (state_q == ST_ACT) begin
+      res_q.tag    <= hdr.tag;
+      res_q.opcode <= hdr.opcode;
+    end
+    {res_q.rsvd_0, res_q.phase, res_q.rsvd_1, res_q.exec_cycles} <= '0;
+    // Each of its own: what is cleared then, and loaded else.
+    if (state_q == ST_ACT) {res_q.rule, res_q.offender, res_q.offender_index} <= '0;
+    else if (qp_told) {res_q.rule, res_q.offender, res_q.offender_index} <= {qp_cpl_i.rule, qp_cpl_i.offender, qp_cpl_i.offender_index};
+    if (state_q == ST_ACT) res_q.count <= (HasSrq && act && hdr.opcode == CMD_OPCODE_QUERY_SRQ) ? 32'(srq_limit_i) : '0;
+    else if (qp_told || (resize_told && !resize_bad)) res_q.count <= (state_q == ST_CQ_OP) ? 32'(cq_prod_i) : qp_cpl_i.count;
+    if (state_q == ST_ACT || qp_told) res_q.detail <= (state_q == ST_ACT) ? detail : qp_cpl_i.detail;
+    if (expired) res_q.status <= CMD_STATUS_FATAL;
+    else if (state_q == ST_ACT || qp_told || resize_told) res_q.status <= (state_q == ST_ACT) ? status : (state_q == ST_CQ_OP) ? cq_status_i : qp_cpl_i.status;
+    if (expired || resize_bad || (state_q == ST_ACT && !act)) res_q.handle <= '0;
+    else if (state_q == ST_ACT || qp_told) res_q.handle <= (state_q == ST_ACT) ? made : qp_cpl_i.handle;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (state_q == ST_CHECK) cycles_q <= '0;
+    else cycles_q <= cycles_q + 32'd1;
     fatal_seen_q <= fatal_i;
     wait_q       <= (!waits || fatal_i != fatal_seen_q) ? '0 : wait_q + WaitW'(1);
     if (restart_i && state_q != ST_IDLE) gone_q <= 1'b1;
@@ -266,46 +318,17 @@ module rnic_cmd_exec
         end
       end
       ST_CHECK: begin
-        cycles_q <= '0;
         if (mr_op_done_i) mr_looked_q <= 1'b1;
         // Reference counts must not be looked up while one is being updated.
         if (ask_ok_i && (!mr_looks || mr_looked_q)) state_q <= ST_ACT;
       end
       ST_ACT: begin
-        res_q        <= '0;
-        res_q.tag    <= hdr.tag;
-        res_q.opcode <= hdr.opcode;
-        res_q.status <= status;
-        res_q.detail <= detail;
-        state_q      <= ST_CPL;
+        state_q <= ST_CPL;
         if (act) begin
-          res_q.handle <= hdr.handle;
           unique case (hdr.opcode)
-            CMD_OPCODE_CREATE_PD: res_q.handle <= 32'(pd_new);
-            CMD_OPCODE_CREATE_MR: begin
-              res_q.handle <= {24'(mr_new), mr.key};
-              state_q      <= ST_MR_OP;
-            end
-            CMD_OPCODE_CREATE_CQ: begin
-              res_q.handle <= 32'(cq_new);
-              state_q      <= ST_CQ_OP;
-            end
-            CMD_OPCODE_MODIFY_CQ, CMD_OPCODE_RESIZE_CQ: state_q <= ST_CQ_OP;
-            CMD_OPCODE_CREATE_XRCD: res_q.handle <= 32'(xrcd_new);
-            CMD_OPCODE_CREATE_SRQ: begin
-              res_q.handle <= 32'(srq_new);
-              state_q      <= ST_SRQ_SET;
-            end
-            CMD_OPCODE_MODIFY_SRQ: state_q <= ST_SRQ_SET;
-            CMD_OPCODE_QUERY_SRQ: begin
-              res_q.handle <= 32'(srq_left_i);
-              res_q.count  <= 32'(srq_limit_i);
-            end
-            CMD_OPCODE_REREG_MR: begin
-              res_q.handle <= {hdr.handle[31:8], mr.key};
-              state_q      <= ST_MR_OP;
-            end
-            CMD_OPCODE_DESTROY_MR: state_q <= ST_MR_OP;
+            CMD_OPCODE_CREATE_MR, CMD_OPCODE_REREG_MR, CMD_OPCODE_DESTROY_MR: state_q <= ST_MR_OP;
+            CMD_OPCODE_CREATE_CQ, CMD_OPCODE_MODIFY_CQ, CMD_OPCODE_RESIZE_CQ: state_q <= ST_CQ_OP;
+            CMD_OPCODE_CREATE_SRQ, CMD_OPCODE_MODIFY_SRQ: state_q <= ST_SRQ_SET;
             CMD_OPCODE_DESTROY_CQ, CMD_OPCODE_DESTROY_SRQ: state_q <= ST_DRAIN;
             CMD_OPCODE_CREATE_EQ, CMD_OPCODE_DESTROY_EQ: state_q <= ST_EQ_SETTLE;
             CMD_OPCODE_QUERY_DEVICE, CMD_OPCODE_QUERY_COUNTERS: state_q <= ST_QUERY;
@@ -316,30 +339,10 @@ module rnic_cmd_exec
         end
       end
       ST_MR_OP: if (mr_op_done_i) state_q <= (hdr.opcode == CMD_OPCODE_CREATE_MR) ? ST_CPL : ST_DRAIN;
-      ST_CQ_OP: begin
-        if (cq_op_done_i) begin
-          state_q <= ST_CPL;
-          if (hdr.opcode == CMD_OPCODE_RESIZE_CQ) begin
-            res_q.status <= cq_status_i;
-            if (cq_status_i == CMD_STATUS_OK) res_q.count <= 32'(cq_prod_i);
-            else res_q.handle <= '0;
-          end
-        end
-      end
+      ST_CQ_OP: if (cq_op_done_i) state_q <= ST_CPL;
       ST_SRQ_SET: if ((srq_set_valid_o && srq_set_ready_i) || (srq_limit_valid_o && srq_limit_ready_i)) state_q <= ST_CPL;
       ST_QP_SEND: if (qp_cmd_ready_i) state_q <= ST_QP_WAIT;
-      ST_QP_WAIT: begin
-        if (qp_cpl_valid_i) begin
-          res_q.status         <= qp_cpl_i.status;
-          res_q.rule           <= qp_cpl_i.rule;
-          res_q.handle         <= qp_cpl_i.handle;
-          res_q.count          <= qp_cpl_i.count;
-          res_q.offender       <= qp_cpl_i.offender;
-          res_q.detail         <= qp_cpl_i.detail;
-          res_q.offender_index <= qp_cpl_i.offender_index;
-          state_q              <= ST_CPL;
-        end
-      end
+      ST_QP_WAIT: if (qp_cpl_valid_i) state_q <= ST_CPL;
       ST_QUERY: if (query_done_i) state_q <= ST_CPL;
       ST_DRAIN: begin
 `ifdef RNIC_CUT_CMD_DRAIN
@@ -356,18 +359,20 @@ module rnic_cmd_exec
       default: if (cpl_ready_i || gone_q) state_q <= ST_IDLE;
     endcase
     if (expired) begin
-      res_q.status <= CMD_STATUS_FATAL;
-      res_q.handle <= '0;
-      state_q      <= ST_CPL;
-      drain_req_o  <= 1'b0;
+      state_q     <= ST_CPL;
+      drain_req_o <= 1'b0;
     end
-    if (pd_make || pd_free_put) pd_valid_q[pd_idx] <= pd_make;
+    if (pd_make || pd_free_put) begin
+      pd_mem[pd_idx[RowW-1:0]]     <= pd_row_new;
+      row_used_q[pd_idx[RowW-1:0]] <= 1'b1;
+      for (int unsigned j = 0; j < Cols; j++) pd_valid_q[j*Rows+32'(pd_idx[RowW-1:0])] <= pd_row_new[j];
+    end
     if (xrcd_make || xrcd_put) xrcd_valid_q[xrcd_idx] <= xrcd_make;
-    if (cq_set) eq_ref_q[EqW'(cq.eq)] <= eq_ref_q[EqW'(cq.eq)] + (CqW + 1)'(1);
-    if (cq_clr_o) eq_ref_q[cq_eq] <= eq_ref_q[cq_eq] - (CqW + 1)'(1);
+    if (cq_set || cq_clr_o) eq_ref_q[ref_eq] <= cq_set ? eq_ref + (CqW + 1)'(1) : eq_ref - (CqW + 1)'(1);
     if (rst_i) begin
       state_q      <= ST_IDLE;
       pd_valid_q   <= '0;
+      row_used_q   <= '0;
       xrcd_valid_q <= '0;
       drain_req_o  <= 1'b0;
       fatal_seen_q <= 1'b0;

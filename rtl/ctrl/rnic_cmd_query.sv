@@ -62,7 +62,7 @@ module rnic_cmd_query
       end
       ST_ASK: state_q <= ST_TAKE;
       ST_TAKE: begin
-        data_q[32'(lane_q)*64+:64] <= cnt_rd_i;
+        data_q[((Lanes > 1) ? 32'(lane_q) : 0)*64+:64] <= cnt_rd_i;
         idx_q   <= idx_q + 7'd1;
         lane_q  <= (lane_q == LaneW'(Lanes - 1)) ? '0 : lane_q + LaneW'(1);
         state_q <= (lane_q == LaneW'(Lanes - 1) || idx_q == 7'(NUM_CNT - 1)) ? ST_SEND : ST_ASK;

@@ -87,7 +87,7 @@ module rnic_ctrl
   );
 
   logic ask_ok, pd_used, cq_used, srq_used, xrcd_used, gid_ok, mr_lock, mr_ref, mr_ref_inc, cq_op_valid, cq_op_done, cq_clr, cq_idle;
-  logic eq_set, eq_clr, eq_idle, set_port, set_gid, set_pkey, query_start, query_done;
+  logic cq_there, eq_set, eq_clr, eq_idle, set_port, set_gid, set_pkey, query_start, query_done;
   cq_op_e cq_op;
   cmd_status_e cq_status;
   logic [23:0] cq_prod;
@@ -108,7 +108,7 @@ module rnic_ctrl
       .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_i(fetched), .cmd_rsvd_i(fetched_rsvd), .cmd_o(cmd),
       .cpl_valid_o(cpl_valid), .cpl_ready_i(cpl_ready), .cpl_o(cpl),
       .qp_cmd_valid_o, .qp_cmd_ready_i, .qp_cpl_valid_i, .qp_cpl_ready_o, .qp_cpl_i, .drain_req_o, .drain_ack_i,
-      .pd_valid_o, .cq_valid_i(cq_valid_o), .eq_valid_i(eq_valid), .ask_ok_i(ask_ok), .pd_used_i(pd_used), .cq_used_i(cq_used),
+      .pd_valid_o, .cq_valid_i(cq_there), .eq_valid_i(eq_valid), .ask_ok_i(ask_ok), .pd_used_i(pd_used), .cq_used_i(cq_used),
       .mr_valid_i(mr_look.valid), .mr_key_i(mr_look.key), .mr_pd_i(mr_look.pd), .mr_kind_i(mr_look.kind), .mr_bound_i(mr_bound),
       .mr_op_valid_o(mr_cmd_valid), .mr_op_o(mr_cmd_op), .mr_lock_o(mr_lock), .mr_op_done_i(mr_cmd_done), .gid_ok_i(gid_ok),
       .srq_valid_i, .xrcd_valid_o, .srq_used_i(srq_used), .xrcd_used_i(xrcd_used), .srq_pd_i, .srq_limit_i(srq_cur_limit_i), .srq_left_i,
@@ -189,9 +189,9 @@ module rnic_ctrl
   // ---------------------------------------------------------------- objects
   logic refcnt_ready, mr_ready;
   assign ready_o = refcnt_ready && mr_ready && qp_ready_i;
-  rnic_refcnt #(.QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq)) u_refcnt (
+  rnic_refcnt #(.QpIdxW(QpIdxW), .NumCq(NumCq), .NumMr(NumMr), .NumSrq(NumSrq), .HasSrq(HasSrq)) u_refcnt (
       .clk_i, .rst_i, .ready_o(refcnt_ready), .ref_valid_i, .ref_i, .mr_valid_i(mr_ref), .mr_inc_i(mr_ref_inc), .mr_pd_i(mr_ref_pd),
-      .ask_idx_i(16'(hdr.handle)), .ask_ok_o(ask_ok), .pd_used_o(pd_used), .cq_used_o(cq_used),
+      .ask_idx_i(16'(hdr.handle)), .ask_xrcd_i(hdr.opcode == CMD_OPCODE_DESTROY_XRCD), .ask_ok_o(ask_ok), .pd_used_o(pd_used), .cq_used_o(cq_used),
       .srq_used_o(srq_used), .xrcd_used_o(xrcd_used)
   );
 
@@ -218,7 +218,7 @@ module rnic_ctrl
   rnic_cq #(.DataW(DataW), .NumCq(NumCq), .NumReq(NumCqe), .ClkPeriodPs(ClkPeriodPs)) u_cq (
       .clk_i, .rst_i, .cycles_i, .op_valid_i(cq_op_valid), .op_done_o(cq_op_done), .op_i(cq_op), .op_status_o(cq_status), .op_prod_o(cq_prod),
       .clr_i(cq_clr), .idx_i(cq_idx), .count_i(p_cq.event_count), .period_i(cq_period_t'(p_cq.event_period)),
-      .log_size_i(5'(p_cq.log_size)), .eq_i(EqW'(p_cq.eq)), .uar_i(p_cq.uar), .base_i(58'(p_cq.base >> 6)), .valid_o(cq_valid_o), .idle_o(cq_idle),
+      .log_size_i(5'(p_cq.log_size)), .eq_i(EqW'(p_cq.eq)), .uar_i(p_cq.uar), .base_i(58'(p_cq.base >> 6)), .valid_o(cq_valid_o), .there_o(cq_there), .idle_o(cq_idle),
       .db_valid_i(cq_db_valid_i), .db_i(cq_db_i), .req_valid_i(cqe_valid_i), .req_ready_o(cqe_ready_o), .req_i(cqe_i),
       .wr_valid_o(wr_valid_o[1]), .wr_ready_i(wr_ready_i[1]), .wr_hdr_o(wr_hdr_o[1]), .wr_data_o(wr_data_o[1]), .wr_last_o(wr_last_o[1]),
       .eqe_valid_o(cq_evt_valid), .eqe_ready_i(cq_evt_ready), .eqe_o(cq_evt), .qp_err_valid_o, .qp_err_o,

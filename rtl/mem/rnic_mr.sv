@@ -68,7 +68,7 @@ module rnic_mr
   // ---------------------------------------------------------------- operations
   logic hold, op_rd, op_rd_ready, we_id, we_first, we_second, bind_valid, bind_ready, bind_done;
   logic [IdxW-1:0] op_ridx, op_widx, new_parent, parent;
-  mr_id_t id, new_id;
+  mr_id_t id, new_id, new_cleared;
   logic [63:0] new_va, new_host, bind_host;
   logic [48:0] new_length;
   logic [29:0] new_offset, bind_offset;
@@ -111,7 +111,11 @@ module rnic_mr
   rnic_arb_rr #(.N(Ports)) u_arb (
       .clk_i, .rst_i, .req_i(ask), .advance_i(fire), .lock_i(1'b0), .grant_o(grant), .idx_o(pick)
   );
-  assign look = all[pick];
+  // One of them is let through: smaller than a choice by number.
+  always_comb begin
+    look = '0;
+    for (int unsigned i = 0; i < Ports; i++) look |= {$bits(look_t){grant[i]}} & all[i];
+  end
 
   // ---------------------------------------------------------------- table: nobody reads what is being written
   logic re_first;
@@ -124,7 +128,12 @@ module rnic_mr
   // verilator lint_on UNUSEDSIGNAL
   assign widx     = clearing ? IdxW'(clear_q) : op_widx;
   assign ridx     = op_rd ? op_ridx : IdxW'(look.r.key >> 8);
-  assign a_new    = clearing ? '0 : AW'({new_parent, new_id});
+  // Of an entry that does not exist nothing else is looked at.
+  always_comb begin
+    new_cleared       = new_id;
+    new_cleared.valid = new_id.valid && !clearing;
+  end
+  assign a_new    = AW'({new_parent, new_cleared});
   assign b_new    = {new_va, new_offset[7:0]};
   assign b_next   = BW'({new_length, new_offset[29:8]});
   assign re_first = fire || (op_rd && op_rd_ready);

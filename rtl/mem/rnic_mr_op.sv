@@ -149,41 +149,45 @@ module rnic_mr_op
   end
 
   // ---------------------------------------------------------------- the entry as it becomes
-  // What nobody looks at is what costs nothing: the region of what is no window, for one.
-  logic count, one_more;
-  assign count    = op_q == OP_COUNT;
-  assign one_more = window;
+  // What nobody looks at is what costs nothing: the region of what is no window, for one. Of each field one source is let through: the command,
+  // the operation, or what stands there; what the lookup of a BIND brought is 0 in all other operations.
+  logic count, one_more, of_cmd, of_op, key_cmd, key_op, pd_cmd, access_cmd;
+  logic [4:0] op_access;
+  assign count      = op_q == OP_COUNT;
+  assign one_more   = window;
+  assign of_cmd     = cmd;
+  assign of_op      = !cmd && !window;
+  assign key_cmd    = !count && (op == MR_OP_MAKE || op == MR_OP_REREG);
+  assign key_op     = !count && (window || op == MR_OP_REG);
+  assign pd_cmd     = !count && (op == MR_OP_MAKE || (op == MR_OP_REREG && cmd_i.change[MR_CHANGE_PD]));
+  assign access_cmd = !count && (op == MR_OP_MAKE || (op == MR_OP_REREG && cmd_i.change[MR_CHANGE_ACCESS]));
+  always_comb begin
+    op_access = op_i.access[4:0];
+    if (window) begin
+      op_access[ACCESS_LOCAL_WRITE] = 1'b0;
+      op_access[ACCESS_MW_BIND]     = 1'b0;
+    end
+  end
   always_comb begin
     id_o     = id_i;
     parent_o = count ? parent_i : IdxW'(op_i.lkey >> 8);
+    id_o.key    = ({8{key_cmd}} & cmd_i.lkey[7:0]) | ({8{key_op}} & op_i.key[7:0]) | ({8{!key_cmd && !key_op}} & id_i.key);
+    id_o.access = ({5{access_cmd}} & cmd_i.access[4:0]) | ({5{key_op}} & op_access) | ({5{!access_cmd && !key_op}} & id_i.access);
+    if (pd_cmd) id_o.pd = cmd_i.pd;
     if (count) begin
-      id_o.qpn[IdxW:0] = one_more ? id_i.qpn[IdxW:0] + (IdxW + 1)'(1) : id_i.qpn[IdxW:0] - (IdxW + 1)'(1);
+      id_o.qpn[IdxW:0] = id_i.qpn[IdxW:0] + (one_more ? (IdxW + 1)'(1) : '1);
     end else begin
       id_o.valid = op != MR_OP_DROP;
       id_o.live  = (op == MR_OP_MAKE) ? cmd_i.length != '0 : !(op == MR_OP_DROP || op == MR_OP_INV);
-      if (op == MR_OP_MAKE) begin
-        id_o.kind = cmd_kind_i;
-        id_o.qpn  = '0;
-      end
-      if (op == MR_OP_MAKE || op == MR_OP_REREG) id_o.key = cmd_i.lkey[7:0];
-      if (op == MR_OP_MAKE || (op == MR_OP_REREG && cmd_i.change[MR_CHANGE_PD])) id_o.pd = cmd_i.pd;
-      if (op == MR_OP_MAKE || (op == MR_OP_REREG && cmd_i.change[MR_CHANGE_ACCESS])) id_o.access = cmd_i.access[4:0];
-      if (window || op == MR_OP_REG) begin
-        id_o.key    = op_i.key[7:0];
-        id_o.access = op_i.access[4:0];
-        if (window) begin
-          id_o.access[ACCESS_LOCAL_WRITE] = 1'b0;
-          id_o.access[ACCESS_MW_BIND]     = 1'b0;
-          id_o.qpn                        = op_i.qpn;
-        end
-      end
-      if (moves) id_o.log_page = cmd ? cmd_i.log_page : window ? log_q : op_i.log_page;
+      id_o.qpn   = ({24{window}} & op_i.qpn) | ({24{!window && op != MR_OP_MAKE}} & id_i.qpn);
+      if (op == MR_OP_MAKE) id_o.kind = cmd_kind_i;
+      if (moves) id_o.log_page = ({5{of_cmd}} & cmd_i.log_page) | ({5{of_op}} & op_i.log_page) | log_q;
     end
   end
-  assign va_o          = cmd ? cmd_i.va : (window && op_i.access[ACCESS_ZERO_BASED]) ? '0 : op_i.va;
+  assign va_o          = ({64{of_cmd}} & cmd_i.va) | ({64{of_op || (window && !op_i.access[ACCESS_ZERO_BASED])}} & op_i.va);
   assign length_o      = cmd ? cmd_i.length : op_i.length;
-  assign host_addr_o   = cmd ? cmd_i.host_addr : window ? host_q : op_i.host_addr;
-  assign page_offset_o = cmd ? cmd_i.page_offset : window ? offset_q : op_i.page_offset;
+  assign host_addr_o   = ({64{of_cmd}} & cmd_i.host_addr) | ({64{of_op}} & op_i.host_addr) | host_q;
+  assign page_offset_o = ({30{of_cmd}} & cmd_i.page_offset) | ({30{of_op}} & op_i.page_offset) | offset_q;
 
   assign hold_o      = !(op_q inside {OP_IDLE, OP_BIND, OP_PLACE, OP_DONE});
   assign rd_valid_o  = op_q inside {OP_OWN, OP_AGAIN, OP_REGION};
@@ -199,6 +203,8 @@ module rnic_mr_op
   assign err_o       = err_q;
 
   always_ff @(posedge clk_i) begin
+    if (op_q == OP_IDLE) {host_q, log_q, offset_q} <= '0;
+    else if (op_q == OP_PLACE) {host_q, log_q, offset_q} <= {bind_host_i, bind_log_i, bind_offset_i};
     if (!lock_i) locked_q <= 1'b0;
     unique case (op_q)
       OP_IDLE:
@@ -224,10 +230,7 @@ module rnic_mr_op
       end
       OP_BIND: if (bind_ready_i) op_q <= OP_PLACE;
       OP_PLACE: begin
-        err_q    <= bind_err_i;
-        host_q   <= bind_host_i;
-        log_q    <= bind_log_i;
-        offset_q <= bind_offset_i;
+        err_q <= bind_err_i;
         if (bind_done_i) op_q <= (bind_err_i != MR_ERR_OK) ? OP_DONE : OP_AGAIN;
       end
       OP_AGAIN: if (rd_ready_i) op_q <= OP_FIRST;
