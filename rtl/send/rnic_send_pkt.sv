@@ -352,7 +352,7 @@ module rnic_send_pkt
         if (CheckKeys && walk_i.err != MR_ERR_OK) begin
           fail        = 1'b1;
           fail_status = WC_STATUS_LOC_PROT_ERR;
-          fail_vendor = 8'h10 + 8'(walk_i.err);
+          fail_vendor = 8'h10 | 8'(walk_i.err);
         end
       end
       P_PUSH: begin

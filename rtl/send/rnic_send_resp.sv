@@ -158,7 +158,7 @@ module rnic_send_resp
     upd_o.rem_status = WC_STATUS_BAD_RESP_ERR;
     upd_o.loc_wqe    = rec_i.wqe;
     upd_o.loc_status = WC_STATUS_LOC_PROT_ERR;
-    upd_o.loc_vendor = 8'h10 + 8'(walk_i.err);
+    upd_o.loc_vendor = 8'h10 | 8'(walk_i.err);
     upd_o.answered   = last_pkt;
     upd_o.rd_rec     = walk_rec_q;
     upd_o.rd_psn     = rec_i.first;

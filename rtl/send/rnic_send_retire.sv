@@ -75,7 +75,7 @@ module rnic_send_retire
 
   // What the WQE at cons fails with.
   logic loc_now;
-  assign loc_now = sec.loc_fail && sec.loc_wqe == sec.cons;
+  assign loc_now = sec.loc_fail && sec.loc_wqe[7:0] == sec.cons[7:0];   // (a QP never has 256 WQEs in flight)
   assign status  = loc_now ? sec.loc_status : sec.rem_status;
   assign vendor  = loc_now ? sec.loc_vendor : VENDOR_ERR_NONE;
 
