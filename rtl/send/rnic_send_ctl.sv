@@ -39,9 +39,9 @@ module rnic_send_ctl
     input  logic         err_valid_i,        // a job failed
     output logic         err_pop_o,
     input  qp_idx_t      err_idx_i,
+    input  wqe_idx_t     err_wqe_i,          // (a QP never has 256 WQEs in flight)
     // verilator lint_on UNUSEDSIGNAL
     input  epoch_t       err_epoch_i,
-    input  wqe_idx_t     err_wqe_i,
     input  dma_err_e     err_code_i,
     input  logic         desc_valid_i,
     output logic         desc_ready_o,
