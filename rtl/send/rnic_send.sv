@@ -173,12 +173,18 @@ module rnic_send
 
   // ---------------------------------------------------------------- what the units share; only one of them works at a time
   always_comb begin
-    look    = resp_look.valid ? resp_look : diag_look.valid ? diag_look : pkt_look;
-    fetch   = resp_fetch.valid ? resp_fetch : pkt_fetch;
-    walk    = resp_walk.start ? resp_walk : pkt_walk;
-    line_rd = walk_line.valid ? walk_line : local_rd.valid ? local_rd : resp_line.valid ? resp_line : pkt_line;
+    // (Both a look and an idle packet unit name the next packet's WQE.)
+    look       = resp_look.valid ? resp_look : pkt_look;
+    look.valid = resp_look.valid || pkt_look.valid || diag_look.valid;
+    look.want  = resp_look.valid ? resp_look.want : pkt_look.want && !diag_look.valid;
+    fetch      = resp_fetch.valid ? resp_fetch : pkt_fetch;
+    walk       = resp_walk.start ? resp_walk : pkt_walk;
+    line_rd    = walk_line.valid ? walk_line : local_rd.valid ? local_rd : resp_line.valid ? resp_line : pkt_line;
   end
   always_ff @(posedge clk_i) if (walk.start) in_resp_q <= resp_walk.start;
+  always_ff @(posedge clk_i) begin
+    if (!rst_i && diag_look.valid) a_same_wqe : assert (look == diag_look && !resp_look.valid && !pkt_look.valid);
+  end
 
   logic fetch_busy;
   rnic_wqe_cache #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxSqStride(MaxSqStride), .SendLines(WqeLines)) u_cache (

@@ -160,11 +160,12 @@ module rnic_send_pkt
 
   // ---------------------------------------------------------------- message and packet
   logic [35:0] len_q;                 // message
-  psn_t more_q;                       // PSNs of what is left beyond one (a READ takes them all)
+  psn_t more_q;                       // PSNs of what is left beyond one
+  psn_t step_q;                       // the same of a READ or atomic, which takes them all; else 0
   plan_t pl;
   pkt_upd_t upd_sent;
   rnic_send_plan u_plan (
-      .visit_i, .wqe_i(wqe), .len_i(len_q[31:0]), .more_i(more_q), .less_i(state_q == P_LEN), .next_i(state_q == P_NEXT), .compare_i(compare_q), .rec_new_i, .plan_o(pl), .job_o, .rec_o, .upd_o(upd_sent)
+      .visit_i, .wqe_i(wqe), .len_i(len_q[31:0]), .more_i(more_q), .step_i(step_q), .less_i(state_q == P_LEN), .next_i(state_q == P_NEXT), .compare_i(compare_q), .rec_new_i, .plan_o(pl), .job_o, .rec_o, .upd_o(upd_sent)
   );
 
   logic behind, allowed, rtype, inl, none_left;
@@ -456,10 +457,14 @@ module rnic_send_pkt
       P_PARSE: len_q <= inl ? 36'(wqe.inline_length[9:0]) : 36'(sec.msg_len);   // (what is longer is bad)
       P_CMP: compare_q <= 64'(rd_data_i >> CmpShift);
       P_SUM: if (walk_i.done) len_q <= walk_i.sum;
-      P_LEN: more_q <= psn_t'(pl.left[31:7] >> v.ctx.hot.mtu);   // (one less)
+      P_LEN: begin
+        more_q <= psn_t'(pl.left[31:7] >> v.ctx.hot.mtu);   // (one less)
+        step_q <= psn_t'(pl.left[31:7] >> v.ctx.hot.mtu);
+      end
       default: ;
     endcase
     if (state_q == P_PARSE || (state_q == P_LEN && (none_left || pl.is_atomic))) more_q <= '0;
+    if (state_q == P_PARSE || (state_q == P_LEN && (none_left || pl.is_atomic || !pl.is_read))) step_q <= '0;
     // Of a longer element an atomic fills the first bytes.
     if (state_q == P_LEN && pl.is_atomic) len_q <= 36'(AtomicBytes);
   end

@@ -15,6 +15,7 @@ module rnic_send_plan
     // verilator lint_on UNUSEDSIGNAL
     input  logic [31:0] len_i,
     input  psn_t        more_i,
+    input  psn_t        step_i,     // more_i where the packet takes them all
     input  logic        less_i,     // left is one byte less
     input  logic        next_i,     // snd_wqe is the WQE that is needed next: the same at its beginning, else the one behind it
     input  logic [63:0] compare_i,  // compare operand
@@ -78,7 +79,7 @@ module rnic_send_plan
   // verilator lint_on UNUSEDSIGNAL
   logic fresh, first, last_pkt, is_small;
   pay_len_t n;
-  psn_t last_psn;              // of the message; of this packet, when it is not a READ
+  psn_t last_psn;              // of the message
   assign mtu      = 32'(mtu_bytes(visit_i.ctx.hot.mtu));
   // (The lowest bit carries the 1 into one adder: a sum of three would be two.)
   assign {left, carry} = {len_i, 1'b1} + {~sec.snd_off, !less_i};
@@ -155,7 +156,7 @@ module rnic_send_plan
     upd_o.snd_wqe  = sec.snd_wqe + ((next_i ? !first : ends) ? 16'd1 : 16'd0);
     upd_o.snd_off  = ends ? '0 : sec.snd_off + mtu;
     upd_o.msg_len  = len_i;
-    upd_o.next_psn = (is_read ? last_psn : sec.next_psn) + psn_t'(!is_local);
+    upd_o.next_psn = sec.next_psn + step_i + psn_t'(!is_local);
   end
 
   assign plan_o = '{bad: bad_wqe, is_read: is_read, is_atomic: atomic, is_cmp: kind == KIND_CMP_SWAP, is_local: is_local, fresh: fresh,

@@ -124,10 +124,10 @@ module rnic_send_resp
 
   // ---------------------------------------------------------------- READ data
   pay_len_t mtu;
-  logic [31:0] left;
+  pay_len_t left;              // (of the message from this packet on, in its last one: no more than the packet)
   logic last_pkt, bad_resp;
   assign mtu      = mtu_bytes(v.ctx.hot.mtu);
-  assign left     = rec_i.len - rec_off_i;
+  assign left     = rec_i.len[12:0] - rec_off_i[12:0];
   assign last_pkt = d.psn == rec_i.last;
   always_comb begin
     bad_resp = 1'b0;
@@ -135,7 +135,7 @@ module rnic_send_resp
     if (last_pkt != (info.last || info.only)) bad_resp = 1'b1;
     if (sec.rd_phase == RD_FIRST && !(info.first || info.only)) bad_resp = 1'b1;
     if (sec.rd_phase == RD_MORE && !(info.middle || info.last)) bad_resp = 1'b1;
-    if (!info.is_atomic_ack && (d.payload_len != (last_pkt ? left[12:0] : mtu) || (last_pkt && left[31:13] != '0))) bad_resp = 1'b1;
+    if (!info.is_atomic_ack && d.payload_len != (last_pkt ? left : mtu)) bad_resp = 1'b1;
 `ifdef RNIC_CUT_BAD_RESP
     bad_resp = 1'b0;
 `endif
@@ -348,6 +348,7 @@ module rnic_send_resp
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
       if (start_i) a_idle : assert (state_q == A_IDLE);
+      if (state_q == A_JUDGE && rec_here_i && last_pkt) a_left : assert (rec_i.len - rec_off_i <= 32'(mtu));
       if (state_q == A_JUDGE && rec_here_i) a_record : assert (has_response(rec_i.kind) && rec_at_i <= psn_t'(rec_i.last - rec_i.first));
     end
   end

@@ -69,7 +69,8 @@ module rnic_send_retire
   assign fail_busy = jobs_busy_wqe_i || place_busy_wqe_i;
   assign inv_num_o = rec_i.len[8+:$bits(inv_num_t)];
   assign inv_wait  = rec_i.kind == KIND_LOCAL && rec_i.len[7:0] == 8'(WC_OPCODE_LOCAL_INV) && inv_open_i;
-  assign idle_all  = sec.count == '0 && sec.snd_wqe == sec.fresh && sec.snd_off == '0 && sec.cons == sec.fresh && !sec.loc_fail;
+  // (Without records cons is fresh.)
+  assign idle_all  = sec.count == '0 && sec.snd_wqe == sec.fresh && sec.snd_off == '0 && !sec.loc_fail;
 
   // What the WQE at cons fails with.
   logic loc_now;
@@ -218,6 +219,7 @@ module rnic_send_retire
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
       if (start_i) a_idle : assert (state_q == R_IDLE);
+      if (drained_o) a_all_completed : assert (sec.cons == sec.fresh);
       if (pop) a_in_order : assert (rec_i.wqe == sec.cons);
     end
   end
