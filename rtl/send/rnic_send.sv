@@ -60,6 +60,7 @@ module rnic_send
     output cnt_t cnt_o
 );
   localparam int unsigned InlineB = (DataW / 8 < 32) ? DataW / 8 : 32;
+  localparam int unsigned WqeW = (InflightCap > 2) ? $clog2(InflightCap) : 1;
 
   visit_t visit;
   logic hot_ok, idle, timed_out;
@@ -232,7 +233,7 @@ module rnic_send
   assign unused_free = ^free_cnt;   // for benches
 
   // ---------------------------------------------------------------- streams beside the visits
-  rnic_send_jobs #(.DataW(DataW), .QpIdxW(QpIdxW), .WqeW($clog2(InflightCap))) u_jobs (
+  rnic_send_jobs #(.DataW(DataW), .QpIdxW(QpIdxW), .WqeW(WqeW)) u_jobs (
       .clk_i, .rst_i, .room_o(jobs_room), .piece_valid_i(piece_valid && !in_resp_q), .piece_i(piece), .piece_data_i(piece_data), .piece_last_i(piece_last),
       .push_i(job_push), .drop_i(job_drop), .job_i(job), .job_epoch_i(visit.sec.epoch), .job_wqe_i(visit.sec.snd_wqe),
       .tx_job_valid_o, .tx_job_ready_i, .tx_job_o, .tx_piece_valid_o, .tx_piece_ready_i, .tx_piece_o, .tx_piece_data_o,
@@ -240,7 +241,7 @@ module rnic_send
       .err_wqe_o(job_err_wqe), .err_code_o(job_err_code), .query_idx_i(visit.idx), .query_wqe_i(visit.sec.cons),
       .busy_qp_o(jobs_busy_qp), .busy_wqe_o(jobs_busy_wqe), .idle_o(jobs_idle)
   );
-  rnic_send_place #(.DataW(DataW), .QpIdxW(QpIdxW), .WqeW($clog2(InflightCap))) u_place (
+  rnic_send_place #(.DataW(DataW), .QpIdxW(QpIdxW), .WqeW(WqeW)) u_place (
       .clk_i, .rst_i, .room_o(place_room), .piece_valid_i(piece_valid && in_resp_q), .piece_addr_i(piece.addr), .piece_len_i(piece.len), .piece_last_i(piece_last),
       .push_i(resp_push), .push_discard_i(resp_discard), .push_notify_i(resp_notify), .push_value_i(resp_value), .value_i(rx_desc_i.swap_add), .push_idx_i(visit.idx), .push_wqe_i(resp_wqe),
       .query_idx_i(visit.idx), .query_wqe_i(visit.sec.cons), .busy_qp_o(place_busy_qp), .busy_wqe_o(place_busy_wqe), .idle_o(place_idle),

@@ -570,8 +570,8 @@ module rnic_send_ctl
 `endif
         if (last_beat) begin
           own_ctl = again_ctl_q || !epoch_ok;
-          own_snd = again_snd_q;
           state_d = (own_ctl && !third_ready) ? C_COMMIT : C_IDLE;
+          own_snd = again_snd_q && state_d == C_IDLE;
 `ifdef RNIC_CUT_SEND_TURNS
           if (again_snd_q && jobs_room_i) begin
             own_snd = 1'b0;

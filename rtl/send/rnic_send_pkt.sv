@@ -463,8 +463,9 @@ module rnic_send_pkt
       end
       default: ;
     endcase
-    if (state_q == P_PARSE || (state_q == P_LEN && (none_left || pl.is_atomic))) more_q <= '0;
-    if (state_q == P_PARSE || (state_q == P_LEN && (none_left || pl.is_atomic || !pl.is_read))) step_q <= '0;
+    // (Of a local operation both stay 0.)
+    if (state_q == P_HDR || (state_q == P_LEN && (none_left || pl.is_atomic))) more_q <= '0;
+    if (state_q == P_HDR || (state_q == P_LEN && (none_left || pl.is_atomic || !pl.is_read))) step_q <= '0;
     // Of a longer element an atomic fills the first bytes.
     if (state_q == P_LEN && pl.is_atomic) len_q <= 36'(AtomicBytes);
   end
