@@ -78,7 +78,7 @@ module rnic_inflight
       $fatal(1, "Parts must be 1 or 3");
     end
     // An append writes the record's first part at once, then what is kept here, then the link.
-    logic [2*PartW-1:0] rest_q;
+    logic [1:0][PartW-1:0] rest_q;
     logic [AddrW-1:0] new_q, tail_q, rd_idx_q;
     logic link_q;
     logic [1:0] wr_q, rd_q, rd_part_q;     // part that is written, read; that comes
@@ -93,7 +93,7 @@ module rnic_inflight
     always_comb begin
       we    = append_i || free_i || (wr_q inside {2'd1, 2'd2}) || (wr_q == 2'd3 && link_q);
       waddr = {new_q, wr_q};
-      wdata = rest_q[PartW-1:0];
+      wdata = (wr_q == 2'd1) ? rest_q[0] : rest_q[1];
       if (append_i) begin
         waddr = {new_idx_o[AddrW-1:0], 2'd0};
         wdata = PartW'(append_rec_i);
@@ -117,8 +117,8 @@ module rnic_inflight
     assign rd_rec_o  = $bits(rec_t)'(rec_q);
     assign rd_here_o = !reads_q && !(comes_q && !own_q);
     always_ff @(posedge clk_i) begin
-      rest_q <= append_i ? (2 * PartW)'(append_rec_i >> PartW) : rest_q >> PartW;
       if (append_i) begin
+        rest_q <= (2 * PartW)'(append_rec_i >> PartW);
         new_q  <= new_idx_o[AddrW-1:0];
         tail_q <= append_tail_i[AddrW-1:0];
         link_q <= append_link_i;

@@ -60,12 +60,13 @@ module rnic_send
     output cnt_t cnt_o
 );
   localparam int unsigned InlineB = (DataW / 8 < 32) ? DataW / 8 : 32;
+  localparam int unsigned WqeW = (InflightCap > 2) ? $clog2(InflightCap) : 1;
 
   visit_t visit;
   logic hot_ok, idle, timed_out;
 
   // ---------------------------------------------------------------- units at work on the visit
-  logic resp_start, resp_done, resp_stall, resp_kill, resp_rec_rd, resp_push, resp_discard, resp_notify, resp_value;
+  logic resp_start, resp_busy, resp_done, resp_stall, resp_kill, resp_rec_rd, resp_push, resp_discard, resp_notify, resp_value;
   resp_upd_t resp_upd;
   retire_upd_t retire_upd;
   pkt_upd_t pkt_upd;
@@ -81,7 +82,9 @@ module rnic_send
   cnt_t resp_cnt;
   rec_t rec_put;
   inv_num_t inv_new, inv_num;
-  logic rec_here;
+  logic rec_here, rec_past;
+  psn_t rec_at;
+  logic [31:0] rec_off;
   logic inv_open;
   logic local_start, local_done;
   logic [255:0] local_half;
@@ -100,10 +103,10 @@ module rnic_send
   logic in_resp_q;   // the walker works for the response side
 
   rnic_send_resp #(.DataW(DataW), .QpIdxW(QpIdxW)) u_resp (
-      .clk_i, .rst_i, .start_i(resp_start), .visit_i(visit), .desc_i(rx_desc_i), .port_cfg_i, .done_o(resp_done), .stall_o(resp_stall),
+      .clk_i, .rst_i, .start_i(resp_start), .visit_i(visit), .desc_i(rx_desc_i), .port_cfg_i, .busy_o(resp_busy), .done_o(resp_done), .stall_o(resp_stall),
       .upd_o(resp_upd), .look_o(resp_look), .look_i(look_res), .fetch_o(resp_fetch), .kill_o(resp_kill),
       .rd_o(resp_line), .rd_data_i(line_data), .walk_o(resp_walk), .walk_i(walk_res), .rec_rd_o(resp_rec_rd), .rec_idx_o(resp_rec_idx), .rec_i(rec),
-      .rec_next_i(rec_next), .rec_here_i(rec_here), .push_o(resp_push), .push_discard_o(resp_discard), .push_notify_o(resp_notify), .push_value_o(resp_value), .push_wqe_o(resp_wqe), .cnt_o(resp_cnt)
+      .rec_at_i(rec_at), .rec_off_i(rec_off), .rec_next_i(rec_next), .rec_here_i(rec_here), .push_o(resp_push), .push_discard_o(resp_discard), .push_notify_o(resp_notify), .push_value_o(resp_value), .push_wqe_o(resp_wqe), .cnt_o(resp_cnt)
   );
   rnic_send_retire #(.QpIdxW(QpIdxW)) u_retire (
       .clk_i, .rst_i, .start_i(retire_start), .visit_i(visit), .done_o(retire_done), .again_o(retire_again), .upd_o(retire_upd),
@@ -114,14 +117,14 @@ module rnic_send
 `else
       .jobs_busy_qp_i(jobs_busy_qp), .jobs_busy_wqe_i(jobs_busy_wqe), .place_busy_qp_i(place_busy_qp), .place_busy_wqe_i(place_busy_wqe),
 `endif
-      .inv_num_o(inv_num), .inv_open_i(inv_open), .rec_rd_o(retire_rec_rd), .rec_idx_o(retire_rec_idx), .rec_i(rec), .rec_next_i(rec_next), .rec_here_i(rec_here), .rec_free_o(retire_free),
+      .inv_num_o(inv_num), .inv_open_i(inv_open), .rec_rd_o(retire_rec_rd), .rec_idx_o(retire_rec_idx), .rec_i(rec), .rec_past_i(rec_past), .rec_next_i(rec_next), .rec_here_i(rec_here), .rec_free_o(retire_free),
       .rec_free_tail_o(retire_free_tail), .rec_free_count_o(retire_free_count), .cqe_valid_o(cqe_in_valid), .cqe_ready_i(cqe_in_ready), .cqe_o(cqe_in),
       .cons_we_o(sq_cons_we_o), .cons_o(sq_cons_o), .failed_o(retire_failed), .drained_o(retire_drained)
   );
   rnic_send_pkt #(.DataW(DataW), .InflightCap(InflightCap)) u_pkt (
       .clk_i, .rst_i, .start_i(pkt_start), .visit_i(visit), .hot_ok_i(hot_ok), .more_i(pkt_more), .room_i(jobs_room), .done_o(pkt_done), .again_o(pkt_again), .failed_o(pkt_failed),
       .upd_o(pkt_upd), .look_o(pkt_look), .look_i(look_res), .fetch_o(pkt_fetch), .rd_o(pkt_line), .rd_data_i(line_data),
-      .walk_o(pkt_walk), .walk_i(walk_res), .rec_rd_o(pkt_rec_rd), .rec_idx_o(pkt_rec_idx), .rec_i(rec), .rec_next_i(rec_next), .rec_here_i(rec_here), .rec_avail_i(rec_avail),
+      .walk_o(pkt_walk), .walk_i(walk_res), .rec_rd_o(pkt_rec_rd), .rec_idx_o(pkt_rec_idx), .rec_i(rec), .rec_past_i(rec_past), .rec_off_i(rec_off), .rec_next_i(rec_next), .rec_here_i(rec_here), .rec_avail_i(rec_avail),
       .rec_new_i(rec_new), .rec_append_o(rec_append), .rec_o(rec_append_rec), .push_o(job_push), .drop_o(job_drop), .job_o(job), .resent_o(resent),
       .local_start_o(local_start), .local_half_o(local_half), .local_line_o(local_line), .local_done_i(local_done), .local_status_i(local_status), .local_vendor_i(local_vendor)
   );
@@ -171,12 +174,18 @@ module rnic_send
 
   // ---------------------------------------------------------------- what the units share; only one of them works at a time
   always_comb begin
-    look    = resp_look.valid ? resp_look : diag_look.valid ? diag_look : pkt_look;
-    fetch   = resp_fetch.valid ? resp_fetch : pkt_fetch;
-    walk    = resp_walk.start ? resp_walk : pkt_walk;
-    line_rd = walk_line.valid ? walk_line : local_rd.valid ? local_rd : resp_line.valid ? resp_line : pkt_line;
+    // (Both a look and an idle packet unit name the next packet's WQE.)
+    look       = resp_look.valid ? resp_look : pkt_look;
+    look.valid = resp_look.valid || pkt_look.valid || diag_look.valid;
+    look.want  = resp_look.valid ? resp_look.want : pkt_look.want && !diag_look.valid;
+    fetch      = resp_fetch.valid ? resp_fetch : pkt_fetch;
+    walk       = resp_walk.start ? resp_walk : pkt_walk;
+    line_rd    = walk_line.valid ? walk_line : local_rd.valid ? local_rd : resp_line.valid ? resp_line : pkt_line;
   end
   always_ff @(posedge clk_i) if (walk.start) in_resp_q <= resp_walk.start;
+  always_ff @(posedge clk_i) begin
+    if (!rst_i && diag_look.valid) a_same_wqe : assert (look == diag_look && !resp_look.valid && !pkt_look.valid);
+  end
 
   logic fetch_busy;
   rnic_wqe_cache #(.DataW(DataW), .QpIdxW(QpIdxW), .MaxSqStride(MaxSqStride), .SendLines(WqeLines)) u_cache (
@@ -210,11 +219,21 @@ module rnic_send
       .rd_en_i(resp_rec_rd || retire_rec_rd || pkt_rec_rd), .rd_idx_i(resp_rec_rd ? resp_rec_idx : retire_rec_rd ? retire_rec_idx : pkt_rec_idx),
       .rd_here_o(rec_here), .rd_rec_o(rec), .rd_next_o(rec_next), .free_cnt_o(free_cnt)
   );
+  // Where una, or the response at hand, stands in the record that is read. Distances stay below 2^23 (see MaxSmallPsn).
+  // verilator lint_off UNUSEDSIGNAL
+  psn_t past;                   // (its sign tells)
+  logic past_carry;
+  // verilator lint_on UNUSEDSIGNAL
+  assign rec_at   = (resp_busy ? rx_desc_i.psn : visit.sec.una_psn) - rec.first;
+  assign rec_off  = {25'(rec_at) << visit.ctx.hot.mtu, 7'd0};
+  // One less than the distance from its last PSN to una; a local operation has none, and only lets what is before it end.
+  assign {past, past_carry} = {visit.sec.una_psn, 1'b1} + {~rec.last, rec.kind == KIND_LOCAL};
+  assign rec_past = !past[23];
   logic unused_free;
   assign unused_free = ^free_cnt;   // for benches
 
   // ---------------------------------------------------------------- streams beside the visits
-  rnic_send_jobs #(.DataW(DataW), .QpIdxW(QpIdxW)) u_jobs (
+  rnic_send_jobs #(.DataW(DataW), .QpIdxW(QpIdxW), .WqeW(WqeW)) u_jobs (
       .clk_i, .rst_i, .room_o(jobs_room), .piece_valid_i(piece_valid && !in_resp_q), .piece_i(piece), .piece_data_i(piece_data), .piece_last_i(piece_last),
       .push_i(job_push), .drop_i(job_drop), .job_i(job), .job_epoch_i(visit.sec.epoch), .job_wqe_i(visit.sec.snd_wqe),
       .tx_job_valid_o, .tx_job_ready_i, .tx_job_o, .tx_piece_valid_o, .tx_piece_ready_i, .tx_piece_o, .tx_piece_data_o,
@@ -222,7 +241,7 @@ module rnic_send
       .err_wqe_o(job_err_wqe), .err_code_o(job_err_code), .query_idx_i(visit.idx), .query_wqe_i(visit.sec.cons),
       .busy_qp_o(jobs_busy_qp), .busy_wqe_o(jobs_busy_wqe), .idle_o(jobs_idle)
   );
-  rnic_send_place #(.DataW(DataW), .QpIdxW(QpIdxW)) u_place (
+  rnic_send_place #(.DataW(DataW), .QpIdxW(QpIdxW), .WqeW(WqeW)) u_place (
       .clk_i, .rst_i, .room_o(place_room), .piece_valid_i(piece_valid && in_resp_q), .piece_addr_i(piece.addr), .piece_len_i(piece.len), .piece_last_i(piece_last),
       .push_i(resp_push), .push_discard_i(resp_discard), .push_notify_i(resp_notify), .push_value_i(resp_value), .value_i(rx_desc_i.swap_add), .push_idx_i(visit.idx), .push_wqe_i(resp_wqe),
       .query_idx_i(visit.idx), .query_wqe_i(visit.sec.cons), .busy_qp_o(place_busy_qp), .busy_wqe_o(place_busy_wqe), .idle_o(place_idle),

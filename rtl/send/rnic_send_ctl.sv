@@ -39,9 +39,9 @@ module rnic_send_ctl
     input  logic         err_valid_i,        // a job failed
     output logic         err_pop_o,
     input  qp_idx_t      err_idx_i,
+    input  wqe_idx_t     err_wqe_i,          // (a QP never has 256 WQEs in flight)
     // verilator lint_on UNUSEDSIGNAL
     input  epoch_t       err_epoch_i,
-    input  wqe_idx_t     err_wqe_i,
     input  dma_err_e     err_code_i,
     input  logic         desc_valid_i,
     output logic         desc_ready_o,
@@ -150,6 +150,18 @@ module rnic_send_ctl
   typedef logic [BeatW-1:0] beat_t;
   // Padding is not read.
   // verilator lint_off UNUSEDSIGNAL
+  // What never is anything but 0 is no flip-flop: packets begin at multiples of 256 bytes, status and vendor error are small numbers. Of the
+  // WQE that fails the low bits tell (a QP never has 256 WQEs in flight).
+  function automatic sq_sec_t trimmed(sq_sec_t sec);
+    sq_sec_t s;
+    s                  = sec;
+    s.snd_off[7:0]     = '0;
+    s.rem_status[7:5]  = '0;
+    s.loc_status[7:5]  = '0;
+    s.loc_vendor[7:5]  = '0;
+    s.loc_wqe[15:8]    = '0;
+    return s;
+  endfunction
   function automatic sq_sec_t joined(parts_t p);
     logic [SecBeats*PartW-1:0] b;
     sq_sec_t s;
@@ -158,7 +170,7 @@ module rnic_send_ctl
     s.rd_rec = rec_idx_t'(b[RestW+:RecW]);
     s.tail   = rec_idx_t'(b[RestW+RecW+:RecW]);
     s.head   = rec_idx_t'(b[RestW+2*RecW+:RecW]);
-    return s;
+    return trimmed(s);
   endfunction
   function automatic parts_t parted(sq_sec_t s);
     return (SecBeats * PartW)'({s.head[RecW-1:0], s.tail[RecW-1:0], s.rd_rec[RecW-1:0], RestW'(s)});
@@ -194,15 +206,12 @@ module rnic_send_ctl
     sec_raddr = part_at(scan_idx_q, '0);
     if (state_q == C_ADDR) sec_raddr = part_at(idx_q, '0);
     if (state_q == C_COLD) sec_raddr = part_at(idx_q, beat_q + beat_t'(1));
-    sec_load  = sec_parts;
-    sec_wdata = sec_parts[0];
-    for (int unsigned i = 0; i < SecBeats; i++) begin
-      if (beat_q == beat_t'(i)) begin
-        sec_load[i] = sec_rd;
-        sec_wdata   = sec_parts[i];
-      end
-    end
+    // In at the top, out at the bottom.
+    sec_load = sec_parts;
+    for (int unsigned i = 1; i < SecBeats; i++) sec_load[i-1] = sec_parts[i];
+    if (load) sec_load[SecBeats-1] = sec_rd;
   end
+  assign sec_wdata = sec_parts[0];
   // Never read where it is written: the states exclude each other.
   rnic_ram #(.Width(PartW), .Depth(SecBeats << QpIdxW), .Bypass(1'b0)) u_sec (
       .clk_i, .we_i(sec_we), .waddr_i(part_at(idx_q, beat_q)), .wdata_i(sec_wdata),
@@ -213,14 +222,16 @@ module rnic_send_ctl
   end
 
   // ---------------------------------------------------------------- who has something to do
-  logic own_ctl, own_snd, ctl_valid, ctl_take, snd_valid, snd_take, third_valid;
+  logic own_ctl, own_snd, ctl_valid, ctl_take, snd_valid, snd_take, third_valid, third_ready;
   logic [QpIdxW-1:0] ctl_idx, snd_idx, third_idx;
+  // A port of the set for what never waits, doorbells and state changes each; what may wait takes the one that is free.
   assign third_valid    = own_ctl || notify_valid_i || scan_hit;
+  assign third_ready    = !(sq_kick_valid_i && qp_evt_valid_i);
   assign third_idx      = own_ctl ? idx_q : notify_valid_i ? QpIdxW'(notify_idx_i) : scan_idx_q;
-  assign notify_ready_o = !own_ctl;
-  rnic_pend_set #(.IdxW(QpIdxW), .NumSet(3)) u_ctl (
-      .clk_i, .rst_i, .set_valid_i({third_valid, qp_evt_valid_i, sq_kick_valid_i}),
-      .set_idx_i({third_idx, QpIdxW'(qp_evt_idx_i), QpIdxW'(sq_kick_idx_i)}),
+  assign notify_ready_o = !own_ctl && third_ready;
+  rnic_pend_set #(.IdxW(QpIdxW), .NumSet(2)) u_ctl (
+      .clk_i, .rst_i, .set_valid_i({qp_evt_valid_i || (third_valid && sq_kick_valid_i), sq_kick_valid_i || third_valid}),
+      .set_idx_i({qp_evt_valid_i ? QpIdxW'(qp_evt_idx_i) : third_idx, sq_kick_valid_i ? QpIdxW'(sq_kick_idx_i) : third_idx}),
       .pick_valid_o(ctl_valid), .pick_ready_i(ctl_take), .pick_idx_o(ctl_idx)
   );
   // What is being offered is not put in once more: else a QP that is alone would always see itself waiting.
@@ -256,6 +267,7 @@ module rnic_send_ctl
     visit_o.ctx.hot.mtu = ctx_q.hot.mtu;
     visit_o.prod    = (sq_prod_i.epoch == hot_i.epoch) ? sq_prod_i.val : '0;
     visit_o.sec     = sec_q;
+    visit_o.sec.loc_wqe[15:8] = sec_q.snd_wqe[15:8];
   end
 
   // What the cause itself changes: a failed job, of which what was acknowledged meanwhile is no error any more; a timer.
@@ -274,9 +286,11 @@ module rnic_send_ctl
   assign timeout_o = lost_all;
 
   // ---------------------------------------------------------------- what happens to a section
-  logic retry, spent, again, kick, kick_q, set_timer;
+  logic retry, spent, again, kick, kick_q, set_timer, begins;
+  logic rnr_q;                       // the peer was not ready, a cycle ago: how long stands in the descriptor still
   logic [2:0] retries, rnr_tries;
-  tick_t deadline, rnr_deadline;     // (two sums: whether it is RNR shows late)
+  tick_t deadline;
+  psn_t put_psn;
   wqe_idx_t cons_next;
   assign retry     = lost_all || resp_upd_i.retry;
   assign retries   = resp_upd_i.moved ? 3'd0 : sec_q.retries;
@@ -291,29 +305,30 @@ module rnic_send_ctl
   // The transport timer is restarted, or stopped when nothing is outstanding, at the end of the visit. An RNR wait is left alone.
   assign kick      = timed_out || resp_upd_i.moved || resp_upd_i.retry || (pkt_upd_i.timed && !sec_q.timer.on);
   assign set_timer = state_d == C_COMMIT && state_q != C_COMMIT && kick_q && !sec_q.timer.rnr_wait;
-  assign deadline     = now_q + timeout_ticks(ctx_q.path.timeout);
-  assign rnr_deadline = now_q + rnr_ticks(desc_rnr_i);
+  assign deadline  = now_q + (rnr_q ? rnr_ticks(desc_rnr_i) : timeout_ticks(ctx_q.path.timeout));
+  assign begins    = state_q == C_PREP && same_life && epoch_ok && !diag_q && !sec_q.live && sending_state;
+  assign put_psn   = begins ? ctx_q.path.sq_psn : pkt_upd_i.next_psn;
 
   // Which of the changes below meet in a cycle: those of one unit.
   always_ff @(posedge clk_i) begin
-    if (load) sec_q <= joined(sec_load);
+    // (What is in the last part stays until the visit has ended: the life.)
+    if (load || (state_q == C_COMMIT && !last_beat)) sec_q <= joined(sec_load);
     kick_q <= state_q != C_IDLE && (kick || kick_q);
-    if (set_timer) begin
-      sec_q.timer.on       <= ctx_q.path.timeout != '0 && sec_q.una_psn != sec_q.top_psn;
-      sec_q.timer.deadline <= deadline;
-    end
+    rnr_q  <= resp_upd_i.rnr;
+    if (set_timer) sec_q.timer.on <= ctx_q.path.timeout != '0 && sec_q.una_psn != sec_q.top_psn;
+    if (set_timer || rnr_q) sec_q.timer.deadline <= deadline;
 
     // The visit begins: the initial PSNs; what the cause changes.
-    if (state_q == C_PREP && same_life && epoch_ok && !diag_q && !sec_q.live && sending_state) begin
-      sec_q.live     <= 1'b1;
-      sec_q.next_psn <= ctx_q.path.sq_psn;
-      sec_q.una_psn  <= ctx_q.path.sq_psn;
-      sec_q.top_psn  <= ctx_q.path.sq_psn;
+    if (begins) begin
+      sec_q.live    <= 1'b1;
+      sec_q.una_psn <= ctx_q.path.sq_psn;
     end
+    if (begins || pkt_upd_i.seek || pkt_upd_i.sent) sec_q.next_psn <= put_psn;
+    if (begins || pkt_upd_i.top) sec_q.top_psn <= put_psn;
     if (rnr_end) sec_q.timer.rnr_wait <= 1'b0;
     if (err_take) begin
       sec_q.loc_fail   <= 1'b1;
-      sec_q.loc_wqe    <= err_wqe_i;
+      sec_q.loc_wqe    <= wqe_idx_t'(err_wqe_i[7:0]);
       sec_q.loc_status <= WC_STATUS_LOC_PROT_ERR;
       sec_q.loc_vendor <= 8'(err_code_i);
     end
@@ -333,17 +348,18 @@ module rnic_send_ctl
     if (again || resp_upd_i.rnr) sec_q.resync <= 1'b1;
     if (resp_upd_i.rnr) begin
       if (ctx_q.path.rnr_retry != 3'd7) sec_q.rnr_tries <= rnr_tries + 3'd1;
-      sec_q.timer <= '{deadline: rnr_deadline, rnr_wait: resp_upd_i.rnr_wait, on: 1'b1};
+      sec_q.timer.rnr_wait <= resp_upd_i.rnr_wait;
+      sec_q.timer.on       <= 1'b1;
     end
     if ((retry && spent) || resp_upd_i.rem_fail) begin
       sec_q.rem_fail   <= 1'b1;
-      sec_q.rem_status <= resp_upd_i.rem_fail ? resp_upd_i.rem_status : WC_STATUS_RETRY_EXC_ERR;
+      sec_q.rem_status <= resp_upd_i.rem_fail ? 8'(resp_upd_i.rem_status[4:0]) : WC_STATUS_RETRY_EXC_ERR;
     end
     if (resp_upd_i.loc_fail) begin
       sec_q.loc_fail   <= 1'b1;
-      sec_q.loc_wqe    <= resp_upd_i.loc_wqe;
-      sec_q.loc_status <= resp_upd_i.loc_status;
-      sec_q.loc_vendor <= resp_upd_i.loc_vendor;
+      sec_q.loc_wqe    <= wqe_idx_t'(resp_upd_i.loc_wqe[7:0]);
+      sec_q.loc_status <= 8'(resp_upd_i.loc_status[4:0]);
+      sec_q.loc_vendor <= 8'(resp_upd_i.loc_vendor[4:0]);
     end
     if (resp_upd_i.taken) begin
       if (sec_q.rd_phase != RD_ANY) sec_q.rd_phase <= RD_MORE;
@@ -388,12 +404,10 @@ module rnic_send_ctl
     // The send pointer moves.
     if (pkt_upd_i.seek) sec_q.resync <= 1'b0;
     if (pkt_upd_i.seek || pkt_upd_i.sent) begin
-      sec_q.snd_wqe  <= pkt_upd_i.snd_wqe;
-      sec_q.snd_off  <= pkt_upd_i.snd_off;
-      sec_q.msg_len  <= pkt_upd_i.msg_len;
-      sec_q.next_psn <= pkt_upd_i.next_psn;
+      sec_q.snd_wqe <= pkt_upd_i.snd_wqe;
+      sec_q.snd_off <= {pkt_upd_i.snd_off[31:8], 8'd0};
+      sec_q.msg_len <= pkt_upd_i.msg_len;
     end
-    if (pkt_upd_i.top) sec_q.top_psn <= pkt_upd_i.next_psn;
     if (pkt_upd_i.fresh) begin
       sec_q.tail  <= pkt_upd_i.rec_new;
       if (sec_q.count == '0) sec_q.head <= pkt_upd_i.rec_new;
@@ -412,9 +426,9 @@ module rnic_send_ctl
     end
     if (pkt_upd_i.fail) begin
       sec_q.loc_fail   <= 1'b1;
-      sec_q.loc_wqe    <= sec_q.snd_wqe;
-      sec_q.loc_status <= pkt_upd_i.loc_status;
-      sec_q.loc_vendor <= pkt_upd_i.loc_vendor;
+      sec_q.loc_wqe    <= wqe_idx_t'(sec_q.snd_wqe[7:0]);
+      sec_q.loc_status <= 8'(pkt_upd_i.loc_status[4:0]);
+      sec_q.loc_vendor <= 8'(pkt_upd_i.loc_vendor[4:0]);
     end
 
     // Another life begins with nothing; so do all.
@@ -431,7 +445,7 @@ module rnic_send_ctl
   assign go_resp = desc_valid_i && place_room_i && !resp_wait_q && !(turn_resp_q && visits);
   assign go_snd  = jobs_room_i && (ready_valid_i || snd_valid) && !(turn_snd_q && ctl_valid);
   assign go_ctl  = ctl_valid;
-  assign work    = sending_state && has_work(sec_q, visit_o.prod);
+  assign work    = sending_state && has_work(visit_o.sec, visit_o.prod);
   assign list_free_o = list_free;
 
   // One packet a visit when others wait. Bounded all the same, since timers are looked up where the section is committed.
@@ -556,8 +570,8 @@ module rnic_send_ctl
 `endif
         if (last_beat) begin
           own_ctl = again_ctl_q || !epoch_ok;
-          own_snd = again_snd_q;
-          state_d = C_IDLE;
+          state_d = (own_ctl && !third_ready) ? C_COMMIT : C_IDLE;
+          own_snd = again_snd_q && state_d == C_IDLE;
 `ifdef RNIC_CUT_SEND_TURNS
           if (again_snd_q && jobs_room_i) begin
             own_snd = 1'b0;
@@ -609,6 +623,7 @@ module rnic_send_ctl
     if (state_q == C_COLD && cold_rsp_valid_i) ctx_q <= cold_rsp_i;
     cold_q <= state_q == C_COLD && (cold_q || cold_rsp_valid_i);
     if (rst_i) beat_q <= '0;
+    else if (state_q == C_COMMIT && last_beat && state_d == C_COMMIT) beat_q <= beat_q;
     else if (state_q inside {C_INIT, C_COMMIT}) beat_q <= last_beat ? '0 : beat_q + beat_t'(1);
     else if (state_q == C_COLD) beat_q <= beat_q + beat_t'(load);
     else beat_q <= '0;

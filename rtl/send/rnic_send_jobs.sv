@@ -11,6 +11,7 @@ module rnic_send_jobs
 #(
     parameter int unsigned DataW = 64,
     parameter int unsigned QpIdxW = 10,
+    parameter int unsigned WqeW = 8,                              // a QP never has more than 2^WqeW WQEs in flight
     parameter int unsigned NumJob = 16,                           // jobs not yet done, a power of two
     parameter int unsigned JobFifo = (DataW >= 256) ? 4 : 1,      // of these, not yet taken by the builder
     localparam int unsigned InlineB = (DataW / 8 < 32) ? DataW / 8 : 32
@@ -47,7 +48,6 @@ module rnic_send_jobs
     output dma_err_e             err_code_o,
     // what is under way
     input  qp_idx_t              query_idx_i,
-    // A QP never has 256 WQEs in flight.
     // verilator lint_off UNUSEDSIGNAL
     input  wqe_idx_t             query_wqe_i,
     // verilator lint_on UNUSEDSIGNAL
@@ -119,7 +119,7 @@ module rnic_send_jobs
   } life_t;
   typedef logic [PtrW:0] ptr_t;       // one bit more than an index
   logic [NumJob-1:0][QpIdxW-1:0] idx_q;
-  logic [NumJob-1:0][7:0] wqe_q;      // a QP never has 256 WQEs in flight
+  logic [NumJob-1:0][WqeW-1:0] wqe_q;
   life_t life_q[NumJob];
   logic [2:0] code_q[NumJob];         // how it failed
   logic [NumJob-1:0] live_q, fail_q;
@@ -143,7 +143,7 @@ module rnic_send_jobs
     for (int unsigned i = 0; i < NumJob; i++) begin
       if (live_q[i] && qp_idx_t'(idx_q[i]) == query_idx_i) begin
         busy_qp_o = 1'b1;
-        if (wqe_q[i] == query_wqe_i[7:0]) busy_wqe_o = 1'b1;
+        if (wqe_q[i] == query_wqe_i[WqeW-1:0]) busy_wqe_o = 1'b1;
       end
     end
   end
@@ -153,7 +153,7 @@ module rnic_send_jobs
   always_ff @(posedge clk_i) begin
     if (push_i) begin
       idx_q[wr]  <= QpIdxW'(job_i.qp_idx);
-      wqe_q[wr]  <= job_wqe_i[7:0];
+      wqe_q[wr]  <= job_wqe_i[WqeW-1:0];
       life_q[wr] <= '{idx: QpIdxW'(job_i.qp_idx), epoch: job_epoch_i, wqe: job_wqe_i};
     end
     if (tx_done_i) begin

@@ -57,13 +57,16 @@ module rnic_send_local
   assign host_over = runs_over(wqe.host_addr, wqe.length[LenW:0]);
 
   logic reg_mr, bind_mw, lengths_ok, pages_ok, access_ok, form_ok;
-  logic [31:0] page_bytes;
+  logic beyond_page;
   assign reg_mr     = wqe.opcode == 8'(WQE_OPCODE_REG_MR);
   assign bind_mw    = wqe.opcode == 8'(WQE_OPCODE_BIND_MW);
-  assign page_bytes = 32'd1 << wqe.log_page[4:0];
+  always_comb begin
+    beyond_page = 1'b0;
+    for (int unsigned i = 0; i < $bits(wqe.page_offset); i++) if (wqe.page_offset[i] && (i >= 32 || i >= 32'(wqe.log_page[4:0]))) beyond_page = 1'b1;
+  end
   assign lengths_ok = wqe.length != '0 && wqe.length <= 64'd1 << MAX_MR_LOG_LENGTH && !va_over;
   assign pages_ok   = ((wqe.log_page == '0) ? !host_over : wqe.log_page >= 8'(MIN_MR_LOG_PAGE) && wqe.log_page <= 8'(MAX_MR_LOG_PAGE) && wqe.host_addr[5:0] == '0) &&
-      wqe.page_offset < page_bytes;
+      !beyond_page;
   always_comb begin
     access_ok = 1'b1;
     // What a region lets others write it must let its owner write; a window gives rights to others only.

@@ -39,6 +39,8 @@ module rnic_send_pkt
     // verilator lint_off UNUSEDSIGNAL
     input  rec_t             rec_i,
     // verilator lint_on UNUSEDSIGNAL
+    input  logic             rec_past_i,     // it lies before una_psn
+    input  logic [31:0]      rec_off_i,      // una_psn's place in its message
     input  rec_idx_t         rec_next_i,
     input  logic             rec_here_i,
     input  logic             rec_avail_i,
@@ -158,11 +160,12 @@ module rnic_send_pkt
 
   // ---------------------------------------------------------------- message and packet
   logic [35:0] len_q;                 // message
-  psn_t more_q;                       // PSNs of what is left beyond one (a READ takes them all)
+  psn_t more_q;                       // PSNs of what is left beyond one
+  psn_t step_q;                       // the same of a READ or atomic, which takes them all; else 0
   plan_t pl;
   pkt_upd_t upd_sent;
   rnic_send_plan u_plan (
-      .visit_i, .wqe_i(wqe), .len_i(len_q[31:0]), .more_i(more_q), .less_i(state_q == P_LEN), .compare_i(compare_q), .rec_new_i, .plan_o(pl), .job_o, .rec_o, .upd_o(upd_sent)
+      .visit_i, .wqe_i(wqe), .len_i(len_q[31:0]), .more_i(more_q), .step_i(step_q), .less_i(state_q == P_LEN), .next_i(state_q == P_NEXT), .compare_i(compare_q), .rec_new_i, .plan_o(pl), .job_o, .rec_o, .upd_o(upd_sent)
   );
 
   logic behind, allowed, rtype, inl, none_left;
@@ -181,7 +184,7 @@ module rnic_send_pkt
   // The WQE that is needed next: known when the message's last packet, or the first of several, has been handed over.
   wqe_idx_t next_wqe;
   logic prefetch;
-  assign next_wqe = pl.first ? sec.snd_wqe : sec.snd_wqe + wqe_idx_t'(1);
+  assign next_wqe = upd_sent.snd_wqe;
   assign prefetch = Prefetch && next_wqe != v.prod && (pl.first || sec.snd_off == pl.mtu);
 
   // ---------------------------------------------------------------- a WQE that fails before its packet
@@ -189,19 +192,14 @@ module rnic_send_pkt
   logic [7:0] fail_status, fail_vendor;
   rec_idx_t walk_rec_q;      // seeking
   logic [7:0] walk_left_q;
-  // verilator lint_off UNUSEDSIGNAL
-  psn_t in_rec, to_last;     // (the sign of one, the low bits of the other)
-  // verilator lint_on UNUSEDSIGNAL
   logic in_this;
   logic nxt_q;               // P_NEXT: the answer is here
   logic local_q;             // a local operation was done in this visit: its completion takes another one
   assign local_half_o = hdr_q;
   assign local_line_o = line_q;
 
-  assign in_rec = sec.una_psn - rec_i.first;
-  // The first record that does not end before una: distances stay below 2^23 (see MaxSmallPsn).
-  assign to_last = rec_i.last - sec.una_psn;
-  assign in_this = rec_i.kind != KIND_LOCAL && !to_last[23];
+  // The first record that does not end before una.
+  assign in_this = rec_i.kind != KIND_LOCAL && !rec_past_i;
 
   always_comb begin
     state_d      = state_q;
@@ -215,7 +213,7 @@ module rnic_send_pkt
     look_o       = '{valid: 1'b0, resp: 1'b0, want: 1'b1, wqe: sec.snd_wqe};
     fetch_o      = '{valid: 1'b0, want: 1'b1};
     rd_o         = '{valid: 1'b0, line: line_q, beat: 7'(beat_q)};
-    walk_o       = '{start: 1'b0, mode: WALK_SUM, line: line_q, nsge: wqe.num_sge[4:0], off: sec.snd_off, len: 32'(pl.n), access: '0};
+    walk_o       = '{start: 1'b0, mode: WALK_SUM, line: line_q, nsge: wqe.num_sge[4:0], off: sec.snd_off, len: pl.is_read ? pl.left : 32'(pl.n), access: '0};
     rec_rd_o     = 1'b0;
     rec_idx_o    = walk_rec_q;
     rec_append_o = 1'b0;
@@ -337,7 +335,6 @@ module rnic_send_pkt
         end else if (pl.is_read && pl.left != '0) begin
           walk_o.start  = 1'b1;
           walk_o.mode   = WALK_CHECK;
-          walk_o.len    = pl.left;
           walk_o.access = SinkAccess;
           state_d       = P_WALK;
         end else if (pl.n != '0) begin
@@ -352,7 +349,7 @@ module rnic_send_pkt
         if (CheckKeys && walk_i.err != MR_ERR_OK) begin
           fail        = 1'b1;
           fail_status = WC_STATUS_LOC_PROT_ERR;
-          fail_vendor = 8'h10 + 8'(walk_i.err);
+          fail_vendor = 8'h10 | 8'(walk_i.err);
         end
       end
       P_PUSH: begin
@@ -423,13 +420,13 @@ module rnic_send_pkt
     if (state_q == P_SEEK) begin
       upd_o.snd_wqe  = sec.fresh;
       upd_o.snd_off  = '0;
-      upd_o.next_psn = sec.top_psn;
     end else if (state_q == P_SEEK2) begin
       upd_o.snd_wqe  = rec_i.wqe;
-      upd_o.snd_off  = {25'(in_rec) << v.ctx.hot.mtu, 7'd0};
+      upd_o.snd_off  = rec_off_i;
       upd_o.msg_len  = rec_i.len;
-      upd_o.next_psn = sec.una_psn;
     end
+    // (With nothing outstanding una is top.)
+    if (state_q inside {P_SEEK, P_SEEK2}) upd_o.next_psn = sec.una_psn;
   end
 
   always_ff @(posedge clk_i) begin
@@ -457,22 +454,26 @@ module rnic_send_pkt
         if (HdrBeats == 1) hdr_q <= 256'(rd_data_i);
         else hdr_q <= 256'({rd_data_i, hdr_q} >> DataW);
       end
-      P_PARSE: len_q <= inl ? 36'(wqe.inline_length) : 36'(sec.msg_len);
+      P_PARSE: len_q <= inl ? 36'(wqe.inline_length[9:0]) : 36'(sec.msg_len);   // (what is longer is bad)
       P_CMP: compare_q <= 64'(rd_data_i >> CmpShift);
       P_SUM: if (walk_i.done) len_q <= walk_i.sum;
       P_LEN: begin
         more_q <= psn_t'(pl.left[31:7] >> v.ctx.hot.mtu);   // (one less)
-        if (none_left || pl.is_atomic) more_q <= '0;
-        // Of a longer element an atomic fills the first bytes.
-        if (pl.is_atomic) len_q <= 36'(AtomicBytes);
+        step_q <= psn_t'(pl.left[31:7] >> v.ctx.hot.mtu);
       end
       default: ;
     endcase
+    // (Of a local operation both stay 0.)
+    if (state_q == P_HDR || (state_q == P_LEN && (none_left || pl.is_atomic))) more_q <= '0;
+    if (state_q == P_HDR || (state_q == P_LEN && (none_left || pl.is_atomic || !pl.is_read))) step_q <= '0;
+    // Of a longer element an atomic fills the first bytes.
+    if (state_q == P_LEN && pl.is_atomic) len_q <= 36'(AtomicBytes);
   end
 
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
       if (start_i) a_idle : assert (state_q == P_IDLE);
+      if (state_q == P_SEEK && upd_o.seek) a_nothing_outstanding : assert (sec.una_psn == sec.top_psn);
       if (push_o && pl.fresh) a_record : assert (rec_avail_i && 32'(sec.count) < InflightCap);
       if (push_o) a_window : assert (psn_t'((upd_o.top ? upd_o.next_psn : sec.top_psn) - sec.una_psn) <= 24'h800000);
     end

@@ -10,7 +10,8 @@ module rnic_send_place
   import rnic_pkg::*;
 #(
     parameter int unsigned DataW = 64,
-    parameter int unsigned QpIdxW = 10
+    parameter int unsigned QpIdxW = 10,
+    parameter int unsigned WqeW = 8            // a QP never has more than 2^WqeW WQEs in flight
 ) (
     input  logic             clk_i,
     input  logic             rst_i,
@@ -24,7 +25,7 @@ module rnic_send_place
     input  logic             push_notify_i,
     input  logic             push_value_i,
     input  logic [63:0]      value_i,
-    // A table smaller than the largest uses the low bits of an index; a QP never has 256 WQEs in flight.
+    // A table smaller than the largest uses the low bits of an index.
     // verilator lint_off UNUSEDSIGNAL
     input  qp_idx_t          push_idx_i,
     input  wqe_idx_t         push_wqe_i,
@@ -66,7 +67,7 @@ module rnic_send_place
 
   // Packets, oldest first. give: the next whose pieces go to the scatter unit; done: the next to be placed.
   logic [NumJob-1:0][QpIdxW-1:0] idx_q;
-  logic [NumJob-1:0][7:0] wqe_q;
+  logic [NumJob-1:0][WqeW-1:0] wqe_q;
   logic [NumJob-1:0] discard_q, notify_q, live_q, is_value_q;
   logic [63:0] value_q;         // of the one packet that is a value; no packet begins before it is placed
   logic value_live_q;
@@ -102,7 +103,7 @@ module rnic_send_place
     for (int unsigned i = 0; i < NumJob; i++) begin
       if (live_q[i] && !discard_q[i] && qp_idx_t'(idx_q[i]) == query_idx_i) begin
         busy_qp_o = 1'b1;
-        if (wqe_q[i] == query_wqe_i[7:0]) busy_wqe_o = 1'b1;
+        if (wqe_q[i] == query_wqe_i[WqeW-1:0]) busy_wqe_o = 1'b1;
       end
     end
   end
@@ -118,7 +119,7 @@ module rnic_send_place
   always_ff @(posedge clk_i) begin
     if (push_i) begin
       idx_q[wr_q]     <= QpIdxW'(push_idx_i);
-      wqe_q[wr_q]     <= push_wqe_i[7:0];
+      wqe_q[wr_q]     <= push_wqe_i[WqeW-1:0];
       discard_q[wr_q] <= push_discard_i;
       notify_q[wr_q]  <= push_notify_i;
       is_value_q[wr_q] <= push_value_i;

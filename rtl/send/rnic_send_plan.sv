@@ -2,7 +2,7 @@
 // Plans the next packet of a QP: judges its WQE, cuts the packet out of the message, and says what job, record and
 // section follow.
 // Contract: combinational. The section's send pointer stands at wqe_i; len_i is the message length, more_i the PSNs of what is left
-// of it beyond one (both only known later than the rest: bad, is_read, fresh and first do not depend on them).
+// of it beyond one, 0 of a local operation (both only known later than the rest: bad, is_read, fresh and first do not depend on them).
 module rnic_send_plan
   import rnic_spec_pkg::*;
   import rnic_pkg::*;
@@ -15,7 +15,9 @@ module rnic_send_plan
     // verilator lint_on UNUSEDSIGNAL
     input  logic [31:0] len_i,
     input  psn_t        more_i,
+    input  psn_t        step_i,     // more_i where the packet takes them all
     input  logic        less_i,     // left is one byte less
+    input  logic        next_i,     // snd_wqe is the WQE that is needed next: the same at its beginning, else the one behind it
     input  logic [63:0] compare_i,  // compare operand
     input  rec_idx_t    rec_new_i,
     output plan_t       plan_o,
@@ -77,7 +79,7 @@ module rnic_send_plan
   // verilator lint_on UNUSEDSIGNAL
   logic fresh, first, last_pkt, is_small;
   pay_len_t n;
-  psn_t last_psn;              // of the message; of this packet, when it is not a READ
+  psn_t last_psn;              // of the message
   assign mtu      = 32'(mtu_bytes(visit_i.ctx.hot.mtu));
   // (The lowest bit carries the 1 into one adder: a sum of three would be two.)
   assign {left, carry} = {len_i, 1'b1} + {~sec.snd_off, !less_i};
@@ -133,8 +135,7 @@ module rnic_send_plan
               signaled: wqe_i.signaled || visit_i.ctx.hot.sq_sig_all};
 `endif
     if (is_local) begin
-      // It stands in the list without PSNs: complete when everything before it is.
-      rec_o.last = sec.next_psn - psn_t'(1);
+      // It stands in the list without PSNs: complete when everything before it is (rnic_send looks at the kind).
       rec_o.len[7:0] = (wqe_i.opcode == 8'(WQE_OPCODE_REG_MR)) ? 8'(WC_OPCODE_REG_MR) : (wqe_i.opcode == 8'(WQE_OPCODE_BIND_MW)) ? 8'(WC_OPCODE_BIND_MW)
                      : 8'(WC_OPCODE_LOCAL_INV);
     end
@@ -152,10 +153,10 @@ module rnic_send_plan
     upd_o.rec_new  = rec_new_i;
     upd_o.top      = !sent_before;
     upd_o.timed    = !is_local;
-    upd_o.snd_wqe  = sec.snd_wqe + wqe_idx_t'(ends);
+    upd_o.snd_wqe  = sec.snd_wqe + ((next_i ? !first : ends) ? 16'd1 : 16'd0);
     upd_o.snd_off  = ends ? '0 : sec.snd_off + mtu;
     upd_o.msg_len  = len_i;
-    upd_o.next_psn = (is_read ? last_psn : sec.next_psn) + psn_t'(!is_local);
+    upd_o.next_psn = sec.next_psn + step_i + psn_t'(!is_local);
   end
 
   assign plan_o = '{bad: bad_wqe, is_read: is_read, is_atomic: atomic, is_cmp: kind == KIND_CMP_SWAP, is_local: is_local, fresh: fresh,

@@ -19,6 +19,7 @@ module rnic_send_resp
     input  visit_t           visit_i,
     input  rx_desc_t         desc_i,
     input  port_cfg_t        port_cfg_i,
+    output logic             busy_o,
     output logic             done_o,
     output logic             stall_o,
     output resp_upd_t        upd_o,
@@ -36,6 +37,8 @@ module rnic_send_resp
     output rec_idx_t         rec_idx_o,
     input  rec_t             rec_i,
     // verilator lint_on UNUSEDSIGNAL
+    input  psn_t             rec_at_i,         // packets of its message before this one
+    input  logic [31:0]      rec_off_i,        // and their bytes
     input  rec_idx_t         rec_next_i,
     input  logic             rec_here_i,
     output logic             push_o,
@@ -121,13 +124,10 @@ module rnic_send_resp
 
   // ---------------------------------------------------------------- READ data
   pay_len_t mtu;
-  psn_t at;                    // packets of the message before this one
-  logic [31:0] off, left;
+  pay_len_t left;              // (of the message from this packet on, in its last one: no more than the packet)
   logic last_pkt, bad_resp;
   assign mtu      = mtu_bytes(v.ctx.hot.mtu);
-  assign at       = d.psn - rec_i.first;
-  assign off      = {25'(at) << v.ctx.hot.mtu, 7'd0};
-  assign left     = rec_i.len - off;
+  assign left     = rec_i.len[12:0] - rec_off_i[12:0];
   assign last_pkt = d.psn == rec_i.last;
   always_comb begin
     bad_resp = 1'b0;
@@ -135,7 +135,7 @@ module rnic_send_resp
     if (last_pkt != (info.last || info.only)) bad_resp = 1'b1;
     if (sec.rd_phase == RD_FIRST && !(info.first || info.only)) bad_resp = 1'b1;
     if (sec.rd_phase == RD_MORE && !(info.middle || info.last)) bad_resp = 1'b1;
-    if (!info.is_atomic_ack && (d.payload_len != (last_pkt ? left[12:0] : mtu) || (last_pkt && left[31:13] != '0))) bad_resp = 1'b1;
+    if (!info.is_atomic_ack && d.payload_len != (last_pkt ? left : mtu)) bad_resp = 1'b1;
 `ifdef RNIC_CUT_BAD_RESP
     bad_resp = 1'b0;
 `endif
@@ -148,6 +148,7 @@ module rnic_send_resp
   logic pieces_q;              // pieces were given
   rec_idx_t walk_rec_q;
   assign nsge_raw = beat[23:16];
+  assign busy_o   = state_q != A_IDLE;
 
   always_comb begin
     state_d        = state_q;
@@ -158,7 +159,7 @@ module rnic_send_resp
     upd_o.rem_status = WC_STATUS_BAD_RESP_ERR;
     upd_o.loc_wqe    = rec_i.wqe;
     upd_o.loc_status = WC_STATUS_LOC_PROT_ERR;
-    upd_o.loc_vendor = 8'h10 + 8'(walk_i.err);
+    upd_o.loc_vendor = 8'h10 | 8'(walk_i.err);
     upd_o.answered   = last_pkt;
     upd_o.rd_rec     = walk_rec_q;
     upd_o.rd_psn     = rec_i.first;
@@ -166,7 +167,7 @@ module rnic_send_resp
     fetch_o        = '{valid: 1'b0, want: 1'b1};
     kill_o         = 1'b0;
     rd_o           = '{valid: 1'b0, line: look_i.line, beat: '0};
-    walk_o         = '{start: 1'b0, mode: WALK_PIECES, line: line_q, nsge: nsge_q, off: off, len: info.is_atomic_ack ? rec_i.len : 32'(d.payload_len),
+    walk_o         = '{start: 1'b0, mode: WALK_PIECES, line: line_q, nsge: nsge_q, off: rec_off_i, len: info.is_atomic_ack ? 32'd8 : 32'(d.payload_len),
                        access: 4'b1 << ACCESS_LOCAL_WRITE};
     rec_rd_o       = 1'b0;
     rec_idx_o      = sec.rd_rec;
@@ -347,7 +348,8 @@ module rnic_send_resp
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
       if (start_i) a_idle : assert (state_q == A_IDLE);
-      if (state_q == A_JUDGE && rec_here_i) a_record : assert (has_response(rec_i.kind) && at <= psn_t'(rec_i.last - rec_i.first));
+      if (state_q == A_JUDGE && rec_here_i && last_pkt) a_left : assert (rec_i.len - rec_off_i <= 32'(mtu));
+      if (state_q == A_JUDGE && rec_here_i) a_record : assert (has_response(rec_i.kind) && rec_at_i <= psn_t'(rec_i.last - rec_i.first));
     end
   end
 endmodule

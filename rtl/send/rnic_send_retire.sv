@@ -33,6 +33,7 @@ module rnic_send_retire
     // verilator lint_off UNUSEDSIGNAL
     input  rec_t         rec_i,
     // verilator lint_on UNUSEDSIGNAL
+    input  logic         rec_past_i,        // it lies before una_psn
     input  rec_idx_t     rec_next_i,
     input  logic         rec_here_i,
     output logic         rec_free_o,
@@ -57,7 +58,6 @@ module rnic_send_retire
   // the structs are shared; this unit needs a part of them.
   // verilator lint_off UNUSEDSIGNAL
   visit_t v;
-  psn_t acked;
   sq_sec_t sec;
   // verilator lint_on UNUSEDSIGNAL
   logic err_state, complete, inv_wait, fail, fail_busy, pop, flush, clear, idle_all;
@@ -65,17 +65,16 @@ module rnic_send_retire
   assign v         = visit_i;
   assign sec       = visit_i.sec;
   assign err_state = v.ctx.hot.state == QP_STATE_ERR || v.ctx.hot.state == QP_STATE_SQE;
-  // last lies before una: distances stay below 2^23 (see MaxSmallPsn). One less than the distance, so that the sign tells.
-  assign acked     = sec.una_psn + ~rec_i.last;
-  assign complete  = !acked[23];
+  assign complete  = rec_past_i;
   assign fail_busy = jobs_busy_wqe_i || place_busy_wqe_i;
   assign inv_num_o = rec_i.len[8+:$bits(inv_num_t)];
   assign inv_wait  = rec_i.kind == KIND_LOCAL && rec_i.len[7:0] == 8'(WC_OPCODE_LOCAL_INV) && inv_open_i;
-  assign idle_all  = sec.count == '0 && sec.snd_wqe == sec.fresh && sec.snd_off == '0 && sec.cons == sec.fresh && !sec.loc_fail;
+  // (Without records cons is fresh.)
+  assign idle_all  = sec.count == '0 && sec.snd_wqe == sec.fresh && sec.snd_off == '0 && !sec.loc_fail;
 
   // What the WQE at cons fails with.
   logic loc_now;
-  assign loc_now = sec.loc_fail && sec.loc_wqe == sec.cons;
+  assign loc_now = sec.loc_fail && sec.loc_wqe[7:0] == sec.cons[7:0];   // (a QP never has 256 WQEs in flight)
   assign status  = loc_now ? sec.loc_status : sec.rem_status;
   assign vendor  = loc_now ? sec.loc_vendor : VENDOR_ERR_NONE;
 
@@ -220,6 +219,7 @@ module rnic_send_retire
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
       if (start_i) a_idle : assert (state_q == R_IDLE);
+      if (drained_o) a_all_completed : assert (sec.cons == sec.fresh);
       if (pop) a_in_order : assert (rec_i.wqe == sec.cons);
     end
   end

@@ -59,8 +59,9 @@ module rnic_sge_walk
   logic carry;
   // verilator lint_on UNUSEDSIGNAL
   logic [31:0] left_q, left;    // bytes of the range still to come
-  logic [31:0] room, take, take_q, got;
-  pay_len_t chunk;
+  logic [31:0] room, take, take_q, got;   // take_q: what was asked for; of inline data a whole piece
+  logic all, all_q;             // it is all that is left of the range
+  logic whole;                  // and the answer holds for all of it
   logic is_sum, more_inline, pause_q;
 
   // ---------------------------------------------------------------- reading the line
@@ -93,18 +94,19 @@ module rnic_sge_walk
   assign i_next      = i_q + 5'd1;
   assign is_sum      = r_q.mode == WALK_SUM;
   // (The lowest bit carries the 1 into one adder: a sum of three would be two.)
-  assign {acc, carry} = {acc_q, 1'b1} + {(state_q == W_ANSWER) ? ~36'(got) : 36'(sge_q.length), state_q != W_EVAL};
+  assign {acc, carry} = {acc_q, 1'b1} + {(state_q == W_ANSWER) ? ~36'(mr_rsp_i.room) : 36'(sge_q.length), state_q != W_EVAL};
   assign room        = acc[31:0];
-  assign take        = (room < left_q) ? room : left_q;
+  assign all         = left_q <= room;
+  assign take        = all ? left_q : room;
   // A piece ends where the page does; what has no address is judged at once.
 `ifdef RNIC_CUT_WALK_PAGE
-  assign got         = take_q;
+  assign whole       = 1'b1;
 `else
-  assign got         = (r_q.mode != WALK_CHECK && 32'(mr_rsp_i.room) < take_q) ? 32'(mr_rsp_i.room) : take_q;
+  assign whole       = r_q.mode inside {WALK_CHECK, WALK_INLINE} || (take_q[31:13] == '0 && take_q[12:0] <= mr_rsp_i.room);
 `endif
+  assign got         = whole ? take_q : 32'(mr_rsp_i.room);
   assign more_inline = left_q > InlineB;
-  assign left        = left_q - ((state_q == W_INLINE) ? InlineB : got);
-  assign chunk       = more_inline ? pay_len_t'(InlineB) : pay_len_t'(left_q);
+  assign left        = left_q - got;
 
   always_comb begin
     state_d        = state_q;
@@ -116,7 +118,7 @@ module rnic_sge_walk
     mr_req_o       = '{key: sge_q.lkey, va: sge_q.addr + {32'd0, ~acc_q[31:0]}, len: take, pd: pd_i, qpn: '0, access: r_q.access, judge: r_q.mode == WALK_CHECK};
     piece_valid_o  = 1'b0;
     piece_o        = '{addr: mr_rsp_i.addr, len: pay_len_t'(got), is_inline: 1'b0};
-    piece_last_o   = got == left_q;
+    piece_last_o   = whole && all_q;
     case (state_q)
       W_IDLE:
       if (req_i.start) begin
@@ -163,7 +165,7 @@ module rnic_sge_walk
           if (piece_last_o) begin
             res_o.done = 1'b1;
             state_d    = W_IDLE;
-          end else if (got != take_q) begin
+          end else if (!whole) begin
             state_d    = (DataW == 64) ? W_EVAL : W_ASK;   // (and by it back to W_ASK: three cycles for the piece)
           end else begin
             rd_o.valid = 1'b1;
@@ -174,11 +176,12 @@ module rnic_sge_walk
       end
       default:
       if (!pause_q) begin  // W_INLINE
-        piece_valid_o = 1'b1;
-        piece_o       = '{addr: mr_rsp_i.addr, len: chunk, is_inline: 1'b1};   // (an address that nobody looks at)
-        piece_last_o  = !more_inline;
-        rd_o.valid    = more_inline;
-        rd_o.beat     = 7'((inl_pos + 10'(InlineB)) / 10'(Bytes));
+        piece_valid_o     = 1'b1;
+        piece_o.is_inline = 1'b1;   // (with an address that nobody looks at)
+        if (!more_inline) piece_o.len[$clog2(InlineB+1)-1:0] = left_q[$clog2(InlineB+1)-1:0];
+        piece_last_o      = !more_inline;
+        rd_o.valid        = more_inline;
+        rd_o.beat         = 7'((inl_pos + 10'(InlineB)) / 10'(Bytes));
         if (!more_inline) begin
           res_o.done = 1'b1;
           state_d    = W_IDLE;
@@ -198,6 +201,7 @@ module rnic_sge_walk
         off_q  <= req_i.off[9:0];
         acc_q  <= (req_i.mode == WALK_SUM) ? '0 : ~36'(req_i.off);
         left_q <= req_i.len;
+        take_q <= InlineB;
         half_q <= !req_i.off[5];  // byte 32 stands in the upper half of a 64-byte beat
       end
       W_SGE: sge_q <= sge_now;
@@ -206,15 +210,15 @@ module rnic_sge_walk
         i_q    <= i_next;
         acc_q  <= acc;
       end
-      W_ASK: take_q <= take;
+      W_ASK: begin
+        take_q <= take;
+        all_q  <= all;
+      end
       W_ANSWER:
       if (mr_rsp_valid_i) begin
         left_q <= left;
         acc_q  <= acc;
-        if (got == take_q) begin
-          i_q   <= i_next;
-          acc_q <= '1;
-        end
+        if (whole) i_q <= i_next;
       end
       W_INLINE:
       if (!pause_q) begin
@@ -224,6 +228,7 @@ module rnic_sge_walk
       end
       default: ;
     endcase
+    if (state_q == W_ANSWER && mr_rsp_valid_i && whole) acc_q <= '1;
   end
 
   always_ff @(posedge clk_i) begin
