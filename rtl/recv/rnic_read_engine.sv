@@ -96,9 +96,9 @@ module rnic_read_engine
     logic        begun;        // its first response was handed over
     psn_t        psn;          // of the next response
     logic [63:0] va;           // what is left of it
-    logic [31:0] rkey;
     logic [31:0] len;
     logic [23:0] msn;
+    logic [31:0] rkey;
   } slot_t;
   typedef enum logic [3:0] {
     StIdle,    // chooses a QP or a failed payload
@@ -141,7 +141,10 @@ module rnic_read_engine
   logic sec_we, msn_we, slot_we, step;
   sec_t sec_raw, s_q, n;
   head_t head;
-  slot_t slot_in, slot, slot_rest;
+  slot_t slot_in, slot;
+  // verilator lint_off UNUSEDSIGNAL
+  slot_t slot_rest;            // (what changes is written)
+  // verilator lint_on UNUSEDSIGNAL
   logic [WordW-1:0] word;
   logic [QpIdxW-1:0] look_idx;
   assign look_idx = look_idx_i[QpIdxW-1:0];
@@ -167,9 +170,21 @@ module rnic_read_engine
       dup: push_dup_i, atomic: push_atomic_i, begun: 1'b0, psn: push_psn_i, va: push_va_i, rkey: push_rkey_i, len: push_len_i, msn: push_msn_i
   };
   assign slot_we = push_i || step;
-  rnic_ram #(.Width($bits(slot_t)), .Depth(1 << (QpIdxW + PtrW)), .Bypass(1'b0)) u_slots (
-      .clk_i, .we_i(slot_we), .waddr_i(push_i ? {push_idx_i[QpIdxW-1:0], push_ptr_i} : {idx, s_q.pop[PtrW-1:0]}),
-      .wdata_i(push_i ? slot_in : slot_rest), .re_i(state_q == StSlot), .raddr_i({idx, s_q.pop[PtrW-1:0]}), .rdata_o(slot)
+  // What no response changes stands apart, and only a push writes it: three columns of block RAM and seven for the rest.
+  localparam int unsigned FixW = 54;
+  logic [$bits(slot_t)-FixW-1:0] slot_top;
+  logic [FixW-1:0] slot_fix;
+  logic [QpIdxW+PtrW-1:0] slot_at, slot_waddr;
+  assign slot_at    = {idx, s_q.pop[PtrW-1:0]};
+  assign slot_waddr = push_i ? {push_idx_i[QpIdxW-1:0], push_ptr_i} : slot_at;
+  assign slot       = slot_t'({slot_top, slot_fix});
+  rnic_ram #(.Width(FixW), .Depth(1 << (QpIdxW + PtrW)), .Bypass(1'b0)) u_slots_fix (
+      .clk_i, .we_i(push_i), .waddr_i({push_idx_i[QpIdxW-1:0], push_ptr_i}), .wdata_i(slot_in[FixW-1:0]),
+      .re_i(state_q == StSlot), .raddr_i(slot_at), .rdata_o(slot_fix)
+  );
+  rnic_ram #(.Width($bits(slot_t) - FixW), .Depth(1 << (QpIdxW + PtrW)), .Bypass(1'b0)) u_slots (
+      .clk_i, .we_i(slot_we), .waddr_i(slot_waddr), .wdata_i(push_i ? slot_in[$bits(slot_t)-1:FixW] : slot_rest[$bits(slot_t)-1:FixW]),
+      .re_i(state_q == StSlot), .raddr_i(slot_at), .rdata_o(slot_top)
   );
   // Taken when the hot word is here: it tells whether they are of this life.
   epoch_t epoch_q;

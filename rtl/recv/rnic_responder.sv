@@ -202,12 +202,19 @@ module rnic_responder
   assign rx_desc_ready_o = begin_packet;
   assign pick            = begin_visit;
   assign visit_idx       = idx_q[QpIdxW-1:0];
-  // The READ engine gives way to the next visit of the QP at hand.
-  assign rd_empty_hold_o = again;
-  rnic_pend_set #(.IdxW(QpIdxW), .NumSet(3)) u_visits (
+  // Doorbells and changes of state are never refused and have a port each. The next visit of the QP at hand and what the READ engine tells wait in
+  // a register for a cycle without a doorbell; while it is taken, the READ engine waits, and so does a visit with its commit.
+  logic spare_q;
+  logic [QpIdxW-1:0] spare_idx_q;
+  assign rd_empty_hold_o = again || spare_q;
+  always_ff @(posedge clk_i) begin
+    if (!spare_q) spare_idx_q <= again ? visit_idx : rd_empty_idx_i;
+    spare_q <= !rst_i && (spare_q ? rq_kick_valid_i : (again || rd_empty_valid_i));
+  end
+  rnic_pend_set #(.IdxW(QpIdxW), .NumSet(2)) u_visits (
       .clk_i, .rst_i,
-      .set_valid_i({again || rd_empty_valid_i, rq_kick_valid_i, qp_evt_valid_i && qp_evt_i.state == QP_STATE_ERR}),
-      .set_idx_i({again ? visit_idx : rd_empty_idx_i, rq_kick_idx_i[QpIdxW-1:0], qp_evt_i.idx[QpIdxW-1:0]}), .pick_valid_o(pick_valid), .pick_ready_i(pick), .pick_idx_o(pick_idx)
+      .set_valid_i({rq_kick_valid_i || spare_q, qp_evt_valid_i && qp_evt_i.state == QP_STATE_ERR}),
+      .set_idx_i({rq_kick_valid_i ? rq_kick_idx_i[QpIdxW-1:0] : spare_idx_q, qp_evt_i.idx[QpIdxW-1:0]}), .pick_valid_o(pick_valid), .pick_ready_i(pick), .pick_idx_o(pick_idx)
   );
   logic any_left;              // a QP that left waits for its visit
   if (HasSrq) begin : g_left
@@ -241,9 +248,10 @@ module rnic_responder
   assign pay_end_o     = pay_end;
 
   // ---------------------------------------------------------------- sections and what belongs to them
-  // In beats: a narrow data path has time for it. A commit changes the registers; the beats are written behind it, each before the next
-  // packet or visit can read it, and before the next commit.
-  localparam int unsigned Beats = (DataW >= 256) ? 1 : 256 / DataW;
+  // In two beats, where the data path is narrow and has time for it: as many as fill block RAMs of 512 words and more, and a choice between two
+  // is one table a bit. A commit changes the registers; the beats are written behind it, each before the next packet or visit can read it, and
+  // before the next commit.
+  localparam int unsigned Beats = (DataW >= 256) ? 1 : 2;
   localparam int unsigned BeatW = ($bits(sec_t) + Beats - 1) / Beats;
   localparam int unsigned BeatIdxW = (Beats > 1) ? $clog2(Beats) : 1;
   localparam logic [BeatIdxW-1:0] LastBeat = BeatIdxW'(Beats - 1);
@@ -457,11 +465,11 @@ module rnic_responder
   );
 
 `ifdef RNIC_CUT_RECV_OVERLAP
-  assign at_commit = state_q == StCommit && out_idle && !pay_busy;
+  assign at_commit = state_q == StCommit && out_idle && !pay_busy && !(visit_q && spare_q);
 `elsif RNIC_CUT_RECV_READ_LAST
-  assign at_commit = state_q == StCommit && out_idle;
+  assign at_commit = state_q == StCommit && out_idle && !(visit_q && spare_q);
 `else
-  assign at_commit = state_q == StCommit && out_idle && !(pay_busy && !visit_q && info.is_read_req);
+  assign at_commit = state_q == StCommit && out_idle && !(visit_q ? spare_q : pay_busy && info.is_read_req);
 `endif
 `ifdef RNIC_CUT_RECV_RECHECK
   assign commit  = at_commit && (visit_q ? (flush || last || left || send_deferred) : (!v_q.drop && !ignore));
@@ -738,6 +746,7 @@ module rnic_responder
 
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
+      if (again || rd_empty_valid_i) a_visit_is_kept : assert (!spare_q);
       if (rd_push_o) a_slot_free : assert (!rd_used[PtrW]);
       if (inv_done_i) a_invalidation_expected : assert (inv_q);
       if (cold_rsp_valid_i) a_context_expected : assert (cold_asked_q && !cold_here_q);

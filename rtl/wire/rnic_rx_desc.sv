@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptors of received packets: two queues, [0] requests and [1] responses, in one block RAM. A descriptor is some 360
-// bits wide (460 with IPv6): it goes in and out in words, at 64 bits of data path in 4, at 512 in one. Packets come no
+// bits wide (460 with IPv6): it goes in and out in words, at 64 bits of data path in 2, at 512 in one. Packets come no
 // faster than their words.
 // Contract: take_i (one at a time, Words cycles apart at least) puts desc_i, which holds for Words cycles, at the end of its
 // queue; room_o tells whether there is room. Out: each queue in its order, held until ready, and neither waits for the other. A descriptor is
@@ -28,11 +28,13 @@ module rnic_rx_desc
     output rx_desc_t [1:0] desc_o
 );
   localparam int unsigned SrcW = Ipv6 ? 128 : 32;
+  // Without what follows from the rest, so that 360 bits are enough over IPv4: ten columns of block RAM in two words. The pad fills the
+  // payload up to words of four bytes; the transports of requests and responses are four, so that two bits name one.
   typedef struct packed {
-    logic [7:0]  opcode;
+    logic [1:0]  transport;
+    logic [4:0]  operation;
     logic        se;
     logic        ack_req;
-    logic [1:0]  pad;
     logic [15:0] pkey;
     qpn_t        dest_qpn;
     psn_t        psn;
@@ -46,13 +48,18 @@ module rnic_rx_desc
   // Cycles between the ends of two packets: the shortest that is taken is a frame of 58 bytes, and the one before may come a cycle late.
   localparam int unsigned Apart = (DataW == 64) ? 7 : (DataW == 128) ? 3 : (DataW == 256) ? 2 : 1;
   localparam int unsigned Needed = (Width + 72 * (DataW / 64) - 1) / (72 * (DataW / 64));
-  // At 64 bits fewer and wider: with a power of two no place is lost.
-  localparam int unsigned Words = (DataW == 64) ? 4 : (Needed < Apart) ? Needed : Apart;
+  // At 64 bits fewer and wider: with a power of two no place is lost, and a choice between two words is one table a bit.
+  localparam int unsigned Words = (DataW == 64) ? 2 : (Needed < Apart) ? Needed : Apart;
   localparam int unsigned WordW = (Width + Words - 1) / Words;
 
   word_t in;
   word_t [1:0] out;
-  assign in = '{opcode: desc_i.opcode, se: desc_i.se, ack_req: desc_i.ack_req, pad: desc_i.pad, pkey: desc_i.pkey,
+  // RC 0, UC 1, UD 3, XRC 5 (as 2)
+  function automatic logic [2:0] transport_of(logic [1:0] t);
+    return {t == 2'd2, t == 2'd3, t != 2'd0};
+  endfunction
+  assign in = '{transport: {desc_i.opcode[7] || desc_i.opcode[6], desc_i.opcode[5] && !desc_i.opcode[7]}, operation: desc_i.opcode[4:0],
+                se: desc_i.se, ack_req: desc_i.ack_req, pkey: desc_i.pkey,
                 dest_qpn: desc_i.dest_qpn, psn: desc_i.psn, ecn: desc_i.ecn, src: desc_i.sgid[127-:SrcW], gid_hit: desc_i.gid_hit,
                 payload_len: desc_i.payload_len, ext: desc_i.ext};
 
@@ -159,6 +166,13 @@ module rnic_rx_desc
     end
   end
 
+  always_ff @(posedge clk_i) begin
+    if (!rst_i && take_i != '0) begin
+      a_transport : assert (transport_of(in.transport) == desc_i.opcode[7:5]);
+      a_pad : assert (desc_i.pad == 2'd0 - desc_i.payload_len[1:0]);
+    end
+  end
+
   // ---------------------------------------------------------------- the extended headers told apart
   for (genvar c = 0; c < 2; c++) begin : g_desc
     word_t w;
@@ -172,7 +186,9 @@ module rnic_rx_desc
     deth_t deth;
     // verilator lint_on UNUSEDSIGNAL
     localparam int unsigned ExtW = 8 * ATOMIC_ETH_BYTES;
-    assign info   = opcode_info(w.opcode);
+    logic [7:0] opcode;
+    assign opcode = {transport_of(w.transport), w.operation};
+    assign info   = opcode_info(opcode);
     assign atomic = w.ext;
     assign reth   = w.ext[ExtW-1-:8*RETH_BYTES];
     assign aeth   = w.ext[ExtW-1-:8*AETH_BYTES];
@@ -186,10 +202,10 @@ module rnic_rx_desc
     end
     always_comb begin
       desc_o[c] = '0;
-      desc_o[c].opcode      = w.opcode;
+      desc_o[c].opcode      = opcode;
       desc_o[c].se          = w.se;
       desc_o[c].ack_req     = w.ack_req;
-      desc_o[c].pad         = w.pad;
+      desc_o[c].pad         = 2'd0 - w.payload_len[1:0];
       desc_o[c].pkey        = w.pkey;
       desc_o[c].dest_qpn    = w.dest_qpn;
       desc_o[c].psn         = w.psn;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transmit jobs of both sources until they leave, in one memory, with their extended headers as they will stand in the packet.
-// Contract: job_* [0] requests, [1] responses, each held until ready; one is taken a cycle, and push_o tells whose. Up to 8 of a source
+// Contract: job_* [0] requests, [1] responses, each held until ready; one is taken a cycle, when its source's payload side takes it, too
+// (pay_ready_i), and push_o tells whose. Up to 8 of a source
 // are inside. head_o is the oldest job of source src_i; pop_i removes a source's oldest. What stands in ext behind the extended headers of the opcode is undefined.
 module rnic_tx_jobs
   import rnic_spec_pkg::*;
@@ -16,6 +17,7 @@ module rnic_tx_jobs
     // verilator lint_off UNUSEDSIGNAL
     input  tx_job_t [1:0] job_i,
     // verilator lint_on UNUSEDSIGNAL
+    input  logic [1:0]    pay_ready_i,
     output logic [1:0]    push_o,
     input  logic          src_i,
     output tx_head_t      head_o,
@@ -38,7 +40,7 @@ module rnic_tx_jobs
   logic src;
 
   for (genvar s = 0; s < 2; s++) begin : g_room
-    assign room[s] = wr_q[s] != {!rd_q[s][PtrW], rd_q[s][PtrW-1:0]};
+    assign room[s] = pay_ready_i[s] && wr_q[s] != {!rd_q[s][PtrW], rd_q[s][PtrW-1:0]};
   end
   assign src         = job_valid_i[1] && room[1];
   assign job_ready_o = {room[1], room[0] && !src};

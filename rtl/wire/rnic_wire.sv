@@ -84,16 +84,17 @@ module rnic_wire
   logic [1:0] head_valid, head_pop, src_pay_valid, src_pay_ready;
   dma_err_e [1:0] head_err;
   logic head_src;
-  logic [1:0] job_push;
+  logic [1:0] job_push, pay_ready;
   tx_head_t head_job;
   logic [1:0][DataW-1:0] src_pay_data;
   rnic_tx_jobs #(.QpIdxW(QpIdxW)) u_tx_jobs (
-      .clk_i, .rst_i, .job_valid_i(tx_job_valid_i), .job_ready_o(tx_job_ready_o), .job_i(tx_job_i), .push_o(job_push),
+      .clk_i, .rst_i, .job_valid_i(tx_job_valid_i), .job_ready_o(tx_job_ready_o), .job_i(tx_job_i), .pay_ready_i(pay_ready),
+      .push_o(job_push),
       .src_i(head_src), .head_o(head_job), .pop_i(head_pop)
   );
   for (genvar s = 0; s < 2; s++) begin : g_tx_payload
     rnic_tx_payload #(.DataW(DataW), .BufBytes(TxBufBytes), .Responses(s == 1)) u_tx_payload (
-        .clk_i, .rst_i, .job_push_i(job_push[s]), .job_len_i(tx_job_i[s].payload_len),
+        .clk_i, .rst_i, .job_valid_i(tx_job_valid_i[s]), .job_ready_o(pay_ready[s]), .job_push_i(job_push[s]), .job_len_i(tx_job_i[s].payload_len),
         .piece_valid_i(tx_piece_valid_i[s]), .piece_ready_o(tx_piece_ready_o[s]), .piece_i(tx_piece_i[s]),
         .piece_data_i(tx_piece_data_i[s]), .rd_req_valid_o(rd_req_valid_o[s]), .rd_req_ready_i(rd_req_ready_i[s]),
         .rd_req_o(rd_req_o[s]), .rd_rsp_valid_i(rd_rsp_valid_i[s]), .rd_rsp_ready_o(rd_rsp_ready_o[s]),
