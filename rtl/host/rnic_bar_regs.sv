@@ -2,8 +2,8 @@
 // BAR0 registers: self-describing blocks (identification, capabilities, control, command ring, event queues, MAC), the windows onto
 // counters and MSI-X, and the way to the doorbell pages.
 // Contract: everything is addressed by aligned 8 bytes with a flag per half (a 32-bit register each; a 64-bit register may be
-// written by halves, but for doorbells). A write takes effect in its cycle, outputs follow one cycle later. The answer to re_i
-// stands in rdata_o and ok_o (the half exists) two cycles later. Writes to read-only or missing registers change nothing and
+// written by halves, but for doorbells). A write takes effect in its cycle, outputs follow one cycle later. The answer to re_i, which
+// stays high with its address, stands in rdata_o and ok_o (the half exists) in its fifth cycle. Writes to read-only or missing registers change nothing and
 // are counted (bad_write_o); values that a register does not know are ignored. Reads of doorbells give 0.
 module rnic_bar_regs
   import rnic_spec_pkg::*;
@@ -64,7 +64,7 @@ module rnic_bar_regs
     // windows
     output logic cnt_re_o,
     output logic [6:0] cnt_idx_o,
-    input  logic [63:0] cnt_data_i,          // one cycle later
+    input  logic [63:0] cnt_data_i,          // in the fourth cycle; zero when nobody asks
     output logic [1:0] tbl_we_o,
     output logic tbl_re_o,
     output logic [3:0] tbl_raddr_o,
@@ -102,7 +102,8 @@ module rnic_bar_regs
   end
   assign status = {29'd0, port_up_i, fatal_i, ready_i};
 
-  function automatic word_t reg_read(addr_t a);
+  // Which registers exist, and those that never change.
+  function automatic word_t fixed(addr_t a);
     word_t r;
     r = '{ok: 1'b1, value: '0};
     unique case (a)
@@ -114,42 +115,42 @@ module rnic_bar_regs
       BLK_CAPS_BASE + addr_t'(4): r.value = BLK_CAPS_NEXT;
       BLK_CTRL_BASE: r.value = BLK_CTRL_TYPE;
       BLK_CTRL_BASE + addr_t'(4): r.value = BLK_CTRL_NEXT;
-      REG_CTRL_ENABLE: r.value = 32'(enable_o);
-      REG_CTRL_STATUS: r.value = status;
-      REG_CTRL_FATAL_REASON: r.value = 32'(fatal_reason_i);
-      REG_CTRL_FORCE_FATAL: ;
-      REG_CTRL_MPS: r.value = 32'(mps_o);
-      REG_CTRL_MRRS: r.value = 32'(mrrs_o);
-      REG_CTRL_CPL_TIMEOUT: r.value = 32'(cpl_timeout_o);
-      REG_CTRL_CYCLES: r.value = cycles_q[31:0];
-      REG_CTRL_CYCLES + addr_t'(4): r.value = cycles_q[63:32];
+      REG_CTRL_ENABLE, REG_CTRL_STATUS, REG_CTRL_FATAL_REASON, REG_CTRL_FORCE_FATAL, REG_CTRL_MPS, REG_CTRL_MRRS,
+      REG_CTRL_CPL_TIMEOUT, REG_CTRL_CYCLES, REG_CTRL_CYCLES + addr_t'(4): ;
       BLK_CMD_BASE: r.value = BLK_CMD_TYPE;
       BLK_CMD_BASE + addr_t'(4): r.value = BLK_CMD_NEXT;
-      REG_CMD_RING_BASE: r.value = cmd_ring_base_o[31:0];
-      REG_CMD_RING_BASE + addr_t'(4): r.value = cmd_ring_base_o[63:32];
-      REG_CMD_CPL_BASE: r.value = cmd_cpl_base_o[31:0];
-      REG_CMD_CPL_BASE + addr_t'(4): r.value = cmd_cpl_base_o[63:32];
-      REG_CMD_LOG_SIZE: r.value = 32'(cmd_log_size_o);
-      REG_CMD_PRODUCER: r.value = 32'(cmd_producer_i);
-      REG_CMD_CONSUMER: r.value = 32'(cmd_consumer_i);
-      REG_CMD_RING_STATUS: r.value = 32'(cmd_status_i);
+      REG_CMD_RING_BASE, REG_CMD_RING_BASE + addr_t'(4), REG_CMD_CPL_BASE, REG_CMD_CPL_BASE + addr_t'(4),
+      REG_CMD_LOG_SIZE, REG_CMD_PRODUCER, REG_CMD_CONSUMER, REG_CMD_RING_STATUS: ;
       BLK_EQ_BASE: r.value = BLK_EQ_TYPE;
       BLK_EQ_BASE + addr_t'(4): r.value = BLK_EQ_NEXT;
       REG_EQ_DOORBELL, REG_EQ_DOORBELL + addr_t'(4): ;
       BLK_DIAG_BASE: r.value = BLK_DIAG_TYPE;
       BLK_DIAG_BASE + addr_t'(4): r.value = BLK_DIAG_NEXT;
-      REG_DIAG_SELECT: r.value = 32'(diag_o);
-      REG_DIAG_STATUS: r.value = diag_status;
-      REG_DIAG_DATA: r.value = diag_data_q[31:0];
-      REG_DIAG_DATA + addr_t'(4): r.value = diag_data_q[63:32];
+      REG_DIAG_SELECT, REG_DIAG_STATUS, REG_DIAG_DATA, REG_DIAG_DATA + addr_t'(4): ;
       BLK_MAC_BASE: r.value = BLK_MAC_TYPE;
       BLK_MAC_BASE + addr_t'(4): r.value = BLK_MAC_NEXT;
       default: r.ok = 1'b0;
     endcase
     if (a >= REG_CAPS_LOG_QP && a <= REG_CAPS_LOCAL_MEM_LOG_SIZE) r = '{ok: 1'b1, value: caps[5'((a - REG_CAPS_LOG_QP) >> 2)]};
-    if (a >= REG_MAC_PHY_STATUS && a <= REG_MAC_TX_LONG) r = '{ok: 1'b1, value: mac_regs_i[4'((a - REG_MAC_PHY_STATUS) >> 2)]};
+    if (a >= REG_MAC_PHY_STATUS && a <= REG_MAC_TX_LONG) r.ok = 1'b1;
     return r;
   endfunction
+
+  // The others by their 8 bytes.
+  localparam int unsigned NumCtl = 12, NumMac = (NUM_MAC_REGS + 1) / 2, NumWords = NumCtl + NumMac;
+  localparam logic [NumCtl-1:0][BAR0_ADDR_W-1:0] CtlAddr = {
+    BAR0_ADDR_W'(MSIX_PBA_BASE),
+    REG_DIAG_DATA, REG_DIAG_SELECT, REG_CMD_CONSUMER, REG_CMD_LOG_SIZE, REG_CMD_CPL_BASE, REG_CMD_RING_BASE,
+    REG_CTRL_CYCLES, REG_CTRL_CPL_TIMEOUT, REG_CTRL_MPS, REG_CTRL_FATAL_REASON, REG_CTRL_ENABLE
+  };
+  logic [NumWords-1:0][63:0] words;
+  assign words = {
+    (64 * NumMac)'(mac_regs_i),
+    64'(pba_i),
+    diag_data_q, diag_status, 32'(diag_o), {29'd0, cmd_status_i}, 32'(cmd_consumer_i), 32'(cmd_producer_i), 32'(cmd_log_size_o),
+    cmd_cpl_base_o, cmd_ring_base_o,
+    cycles_q, 64'(cpl_timeout_o), 32'(mrrs_o), 32'(mps_o), 64'(fatal_reason_i), status, 32'(enable_o)
+  };
 
   // Windows; addresses below stand for 8 bytes.
   function automatic logic in_range(logic [BAR0_ADDR_W-1:3] a, int unsigned base, int unsigned bytes);
@@ -165,22 +166,34 @@ module rnic_bar_regs
     return in_range(a, UAR_BASE, UAR_BYTES * NUM_UAR);
   endfunction
 
+  // Each word has a register that is cleared unless its address is asked for: what is left to choose among them is an OR.
   logic [BAR0_ADDR_W-1:3] ra_q;
   word_t lo, hi;
-  assign lo          = reg_read({ra_q, 3'b000});
-  assign hi          = reg_read({ra_q, 3'b100});
-  assign cnt_re_o    = re_i;
-  assign cnt_idx_o   = raddr_i[9:3];         // the window is aligned
+  logic [NumWords-1:0][63:0] word_q;
+  logic [63:0] fixed_q, entry_q;
+  logic at_table;
+  assign lo          = fixed({ra_q, 3'b000});
+  assign hi          = fixed({ra_q, 3'b100});
+  assign cnt_idx_o   = ra_q[9:3];            // the window is aligned
   assign tbl_raddr_o = ra_q[6:3];
+  assign at_table    = in_table(ra_q);
+  for (genvar k = 0; k < NumWords; k++) begin : g_word
+    localparam logic [BAR0_ADDR_W-1:0] At = (k < NumCtl) ? CtlAddr[k%NumCtl] : REG_MAC_PHY_STATUS + addr_t'(8 * (k - NumCtl));
+    always_ff @(posedge clk_i) word_q[k] <= (ra_q != At[BAR0_ADDR_W-1:3]) ? '0 : words[k];
+  end
+  logic asked_q;
+  assign tbl_re_o = asked_q && at_table;
+  assign cnt_re_o = asked_q && in_counters(ra_q);
   always_ff @(posedge clk_i) begin
-    if (re_i) ra_q <= raddr_i;
-    tbl_re_o <= re_i && !rst_i;
-    ok_o    <= {hi.ok, lo.ok};
-    rdata_o <= {hi.value, lo.value};
-    if (in_counters(ra_q)) {ok_o, rdata_o} <= {2'b11, cnt_data_i};
-    if (in_table(ra_q)) {ok_o, rdata_o} <= {2'b11, tbl_rdata_i};
-    if (in_range(ra_q, MSIX_PBA_BASE, 8)) {ok_o, rdata_o} <= {2'b11, 64'(pba_i)};
-    if (in_pages(ra_q)) {ok_o, rdata_o} <= {2'b11, 64'd0};
+    ra_q       <= raddr_i;
+    asked_q    <= re_i && !rst_i;
+    ok_o       <= {hi.ok, lo.ok} | {2{in_counters(ra_q) || at_table || in_range(ra_q, MSIX_PBA_BASE, 8) || in_pages(ra_q)}};
+    fixed_q    <= {hi.value, lo.value};
+    entry_q    <= at_table ? tbl_rdata_i : '0;
+  end
+  always_comb begin
+    rdata_o = fixed_q | entry_q | cnt_data_i;
+    for (int unsigned k = 0; k < NumWords; k++) rdata_o |= word_q[k];
   end
 
   // ---------------------------------------------------------------- write

@@ -3,10 +3,12 @@
 // reorder buffer.
 // Contract: every completion beat is taken in its cycle. Completions of a tag come in address order, cut at multiples of 64 bytes
 // (read completion boundary), those of different tags in any order. A completion starts a row of its own; a row tells how
-// many bytes it holds, from lane 0 up. Rows needed never exceed the aligned blocks of DataW/8 bytes that the read touches.
+// many bytes it holds, from lane 0 up; but those of a read's first row stand where they do in their double word. Rows needed never
+// exceed the aligned blocks of DataW/8 bytes that the read touches.
 // A tag ends (done) with its last byte, with an unsuccessful completion, or with one that does not fit; a poisoned one marks it. A
 // completion for a tag that is not outstanding is counted and dropped. Several outcomes a tag can have: the first stays.
-// done_*_o are the state of done_tag_i in the same cycle; rows are readable when done_o is high.
+// done_*_o are the state of done_tag_i in the same cycle: done_o is high when it is not outstanding, and then its rows are readable
+// (unless it was given up).
 module rnic_dma_cpl
   import rnic_spec_pkg::*;
 #(
@@ -50,10 +52,11 @@ module rnic_dma_cpl
     output logic             poison_o,
     output logic             malformed_o,
     output logic             unexpected_o,
-    output logic [12:0]      bytes_o         // link bytes of a completion that begins in this cycle
+    output logic             begins_o        // a completion begins in this cycle
 );
   localparam int unsigned B = DataW / 8;
   localparam int unsigned BeatDwLog = $clog2(DataW / 32);
+  localparam int unsigned LaneW = $clog2(B);
 
   // What a tag expects next. The first completion is held against what was issued, later ones against what the one before left.
   typedef struct packed {
@@ -69,7 +72,7 @@ module rnic_dma_cpl
     logic [RowW-1:0] row;
   } issued_t;
 
-  logic [Tags-1:0] out_q, started_q, done_q;   // outstanding; has had a completion; ended and readable
+  logic [Tags-1:0] out_q, started_q;       // outstanding; has had a completion
   want_t want_mem[Tags];
   res_t res_mem[Tags];
   issued_t issued;
@@ -132,19 +135,21 @@ module rnic_dma_cpl
     want_t           want;                 // the tag afterwards
     res_t            res;
     logic [RowW-1:0] row;                  // of this beat
-    logic [12:0]     left;                 // bytes from here on, lanes in front included
+    logic [LaneW-1:0] last;                // its last lane, in its last beat
     logic [9:0]      more;                 // beats that follow
   } cpl_t;
   cpl_t c, c_q;
   logic [1:0] shift;
+  logic [10:0] last_dw;
+  assign last_dw = hdr_q.dw_len - 11'd1;
   always_comb begin
     c     = c_q;
     shift = 2'd0;
     if (first_q) begin
       c.ok            = success && fits;
       c.fin           = final_c;
-      c.left          = final_c ? hdr_q.byte_count + 13'(skip) : {hdr_q.dw_len, 2'b00};
-      c.more          = 10'((hdr_q.dw_len - 11'd1) >> BeatDwLog);
+      c.last          = {last_dw[BeatDwLog-1:0], final_c ? hdr_q.byte_count[1:0] + skip - 2'd1 : 2'd3};
+      c.more          = 10'(last_dw >> BeatDwLog);
       c.row           = issued.row + RowW'(res.rows);
       c.res.rows      = res.rows + UsedW'(c.more) + UsedW'(1);
       c.res.err       = res.err;
@@ -153,15 +158,12 @@ module rnic_dma_cpl
       shift           = skip;
     end
   end
-  logic [12:0] lanes;
   logic [CntW-1:0] cnt;
-  assign lanes = (c.left > 13'(B)) ? 13'(B) : c.left;
-  assign cnt   = CntW'(lanes) - CntW'(shift);
+  assign cnt = CntW'((c.more == '0) ? c.last : LaneW'(B - 1)) - CntW'(shift) + CntW'(1);
   always_ff @(posedge clk_i) begin
     if (valid_q) begin
       c_q      <= c;
       c_q.row  <= c.row + RowW'(1);
-      c_q.left <= c.left - lanes;
       c_q.more <= c.more - 10'd1;
       if (last_q != (c.more == '0)) c_q.ok <= 1'b0;   // beats and length contradict each other
     end
@@ -189,7 +191,7 @@ module rnic_dma_cpl
   assign malformed_o  = judge && err == DMA_ERR_MALFORMED;
   assign poison_o     = judge && err == DMA_ERR_POISON;
   assign unexpected_o = valid_q && first_q && !known;
-  assign bytes_o      = (rc_valid_i && !in_cpl_q) ? {rc_hdr_i.dw_len, 2'b00} + 13'(TLP_OVERHEAD_BYTES) : '0;
+  assign begins_o     = rc_valid_i && !in_cpl_q;
 
   // A tag whose completion ends just now is not given up.
   assign given_up_o = expired_i && out_q[done_tag_i] && !(fin && tag == done_tag_i);
@@ -198,7 +200,7 @@ module rnic_dma_cpl
   logic [TagW-1:0] fin_tag_q;
   always_ff @(posedge clk_i) begin
     row_o      <= c.row;
-    row_data_o <= data_q >> {shift, 3'b000};
+    row_data_o <= data_q;
     row_cnt_o  <= cnt;
     fin_tag_q  <= tag;
     if (judge) begin
@@ -207,20 +209,17 @@ module rnic_dma_cpl
       started_q[tag] <= 1'b1;
     end
     if (fin) out_q[tag] <= 1'b0;
-    if (fin_q) done_q[fin_tag_q] <= 1'b1;
     if (given_up_o) out_q[done_tag_i] <= 1'b0;
     if (issue_valid_i) begin
       out_q[issue_tag_i]     <= 1'b1;
       started_q[issue_tag_i] <= 1'b0;
-      done_q[issue_tag_i]    <= 1'b0;
     end
     if (rst_i) begin
       row_we_o <= 1'b0;
       fin_q    <= 1'b0;
       out_q    <= '0;
-      done_q   <= '0;
     end else begin
-      row_we_o <= valid_q && known && c.ok && (c.left != '0);
+      row_we_o <= valid_q && known && c.ok;
       fin_q    <= fin;
     end
   end
@@ -228,9 +227,10 @@ module rnic_dma_cpl
   res_t done_res;
   assign done_res    = res_mem[done_tag_i];
 `ifdef RNIC_CUT_DMA_REORDER
-  assign done_o      = done_q != '0;
+  assign done_o      = out_q != '1;
 `else
-  assign done_o      = done_q[done_tag_i];
+  // The last row is written in the cycle behind the end.
+  assign done_o      = !out_q[done_tag_i] && !(fin_q && fin_tag_q == done_tag_i);
 `endif
   assign done_err_o  = done_res.err;
   assign done_rows_o = done_res.rows;

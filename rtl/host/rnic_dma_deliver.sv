@@ -22,14 +22,14 @@ module rnic_dma_deliver
     input  logic             clk_i,
     input  logic             rst_i,
     input  logic [23:0]      now_i,
-    input  logic [23:0]      timeout_i,
+    input  logic [23:0]      until_i,        // and when a read is too late that is issued now
     // a read is issued
     input  logic             issue_valid_i,
     input  logic [TagW-1:0]  issue_tag_i,
     input  logic [ClW-1:0]   issue_client_i,
     input  logic             issue_last_i,   // last read of its request
     input  logic [10:0]      issue_bytes_i,
-    input  logic [RowW-1:0]  issue_row_i,
+    input  logic [1:0]       issue_skip_i,   // lanes of its first row before its first byte
     input  logic [UsedW-1:0] issue_rows_i,   // rows reserved
     // state of the oldest read
     output logic [TagW-1:0]  done_tag_o,
@@ -54,6 +54,7 @@ module rnic_dma_deliver
     output dma_rd_ctl_t      rsp_ctl_o
 );
   localparam int unsigned B = DataW / 8;
+  localparam int unsigned LaneW = $clog2(B);
 
   // ---------------------------------------------------------------- order of the reads
   typedef struct packed {
@@ -61,16 +62,16 @@ module rnic_dma_deliver
     logic [ClW-1:0]   client;
     logic             last;
     logic [10:0]      bytes;
-    logic [RowW-1:0]  row;
+    logic [1:0]       skip;
     logic [UsedW-1:0] rows;
-    logic [23:0]      since;
+    logic [23:0]      limit;
   } read_t;
   read_t head;
   logic head_valid, order_ready, load;
   // verilator lint_off PINCONNECTEMPTY
   rnic_fifo #(.Width($bits(read_t)), .Depth(Tags)) u_order (
       .clk_i, .rst_i, .in_valid_i(issue_valid_i), .in_ready_o(order_ready),
-      .in_data_i({issue_tag_i, issue_client_i, issue_last_i, issue_bytes_i, issue_row_i, issue_rows_i, now_i}),
+      .in_data_i({issue_tag_i, issue_client_i, issue_last_i, issue_bytes_i, issue_skip_i, issue_rows_i, until_i}),
       .out_valid_o(head_valid), .out_ready_i(load), .out_data_o(head), .level_o()
   );
   // verilator lint_on PINCONNECTEMPTY
@@ -79,10 +80,12 @@ module rnic_dma_deliver
   logic given_up_q, ready;
   dma_err_e err;
   assign done_tag_o = head.tag;
+  logic late;
+  assign late       = $signed(head.limit - now_i) < 0;   // less than half of its range otherwise
 `ifdef RNIC_CUT_DMA_TIMEOUT
   assign expired_o  = 1'b0;
 `else
-  assign expired_o  = head_valid && (now_i - head.since) > timeout_i;
+  assign expired_o  = head_valid && late;
 `endif
   assign ready = head_valid && (done_i || given_up_q);
   assign err   = given_up_q ? DMA_ERR_TIMEOUT : done_err_i;
@@ -98,16 +101,17 @@ module rnic_dma_deliver
   logic cur_valid_q, cur_void_q, cur_last_q, cur_end, step, adv;
   logic [ClW-1:0] cur_client_q;
   dma_err_e cur_err_q;                     // of the request so far: the first one of its reads
-  logic [RowW-1:0] cur_row_q, cur_after_q;
-  logic [UsedW-1:0] cur_rows_q;            // rows to read
-  logic [10:0] cur_left_q;                 // bytes, of a read that failed
+  logic [RowW-1:0] cur_row_q, cur_after_q; // one read's rows begin where those of the one before end
+  logic [UsedW-1:0] cur_rows_q;            // rows to read; full beats, of a read that failed
+  logic [LaneW-1:0] cur_part_q;            // bytes beyond the full beats of one that failed
+  logic [LaneW-1:0] cur_turn_q, row_turn_q;
   logic row_valid_q, row_void_q, row_last_q, pack_ready;
   logic [ClW-1:0] row_client_q;
   dma_err_e row_err_q;
   logic [CntW-1:0] void_cnt_q;
   assign adv      = !row_valid_q || pack_ready;
   assign step     = cur_valid_q && adv;
-  assign cur_end  = cur_void_q ? cur_left_q <= 11'(B) : cur_rows_q == UsedW'(1);
+  assign cur_end  = cur_rows_q == UsedW'(!(cur_void_q && cur_part_q != '0));
   assign load     = ready && (!cur_valid_q || (step && cur_end));
   assign row_re_o = step;
   assign row_o    = cur_row_q;
@@ -117,19 +121,21 @@ module rnic_dma_deliver
     if (step) begin
       cur_row_q    <= cur_row_q + RowW'(1);
       cur_rows_q   <= cur_rows_q - UsedW'(1);
-      cur_left_q   <= cur_left_q - 11'(B);
+      cur_turn_q   <= '0;
+      row_turn_q   <= cur_turn_q;
       row_void_q   <= cur_void_q;
       row_last_q   <= cur_end && cur_last_q;
       row_client_q <= cur_client_q;
       row_err_q    <= cur_err_q;
-      void_cnt_q   <= (cur_left_q > 11'(B)) ? CntW'(B) : CntW'(cur_left_q);
+      void_cnt_q   <= (cur_end && cur_part_q != '0) ? CntW'(cur_part_q) : CntW'(B);
     end
     if (load) begin
       cur_void_q   <= err != DMA_ERR_OK;
-      cur_row_q    <= head.row;
-      cur_rows_q   <= done_rows_i;
-      cur_left_q   <= head.bytes;
-      cur_after_q  <= head.row + RowW'(head.rows);
+      cur_row_q    <= cur_after_q;
+      cur_rows_q   <= (err != DMA_ERR_OK) ? UsedW'(head.bytes >> LaneW) : done_rows_i;
+      cur_part_q   <= LaneW'(head.bytes);
+      cur_turn_q   <= LaneW'(0) - LaneW'(head.skip);
+      cur_after_q  <= cur_after_q + RowW'(head.rows);
       cur_last_q   <= head.last;
       cur_client_q <= head.client;
       if (begins_q || cur_err_q == DMA_ERR_OK) cur_err_q <= err;
@@ -138,6 +144,7 @@ module rnic_dma_deliver
       cur_valid_q <= 1'b0;
       row_valid_q <= 1'b0;
       free_row_o  <= '0;
+      cur_after_q <= '0;
       begins_q    <= 1'b1;
     end else begin
       if (load) cur_valid_q <= 1'b1;
@@ -157,7 +164,7 @@ module rnic_dma_deliver
   logic [DataW-1:0] pack_data;
   rnic_packer #(.Bytes(B), .MetaW($bits(told_t))) u_packer (
       .clk_i, .rst_i, .in_valid_i(row_valid_q), .in_ready_o(pack_ready), .in_data_i(row_void_q ? '0 : row_data_i),
-      .in_cnt_i(row_void_q ? void_cnt_q : row_cnt_i), .in_last_i(row_last_q), .in_meta_i({row_client_q, row_err_q}),
+      .in_cnt_i(row_void_q ? void_cnt_q : row_cnt_i), .in_last_i(row_last_q), .in_turn_i(row_turn_q), .in_meta_i({row_client_q, row_err_q}),
       .out_valid_o(pack_valid), .out_ready_i(out_ready), .out_data_o(pack_data), .out_last_o(pack_last), .out_meta_o(told)
   );
 

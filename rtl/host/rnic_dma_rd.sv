@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DMA read service: cuts requests at the max read request size, keeps up to Tags reads under way, and gives the data back in
 // the order of the requests, whatever order the completions come in.
-// Contract: requests are taken round robin, one a cycle of the same client, one in two of different ones (what a client may rely on stands beside the
+// Contract: requests are taken round robin, short ones (127 bytes) one a cycle of the same client, others one in two (what a client may rely on stands beside the
 // types in rnic_pkg). Patient clients give way: while another client asks, or had reads under way in the last 64 cycles, one of their requests is taken in
 // PatientWait cycles.
 // A tag and its rows in the reorder buffer are reserved before a read is issued, so completions always sink: rc_ready_o is
@@ -45,7 +45,7 @@ module rnic_dma_rd
     output logic cnt_malformed_o,
     output logic cnt_unexpected_o,
     output logic [7:0] open_o,               // requests of clients that are not patient without all of their data, 255 at most
-    output logic [12:0] bytes_o              // link bytes of reads and completions in this cycle
+    output logic [12:0] bytes_o              // link bytes of reads and completions in the cycle before
 );
   localparam int unsigned B = DataW / 8;
   localparam int unsigned LaneW = $clog2(B);
@@ -64,10 +64,11 @@ module rnic_dma_rd
     $fatal(1, "%m: PatientWait must be a power of two, 2 or more");
   end
 
-  logic [23:0] now_q;
+  logic [23:0] now_q, until_q;             // and when what begins now is too late
   always_ff @(posedge clk_i) begin
     if (rst_i) now_q <= '0;
     else now_q <= now_q + 24'd1;
+    until_q <= now_q + timeout_i;
   end
 
   // ---------------------------------------------------------------- taking requests
@@ -118,6 +119,31 @@ module rnic_dma_rd
   );
   // verilator lint_on PINCONNECTEMPTY
 
+  // Each client's request has a register that is cleared unless it is the one that is taken: what is left to choose among them
+  // is an OR. None is taken to wait there behind a long one: whose turn it is would be settled too early.
+  logic st_valid_q, st_short, split_ready;
+  logic [ClW-1:0] st_client_q;
+  dma_rd_req_t [NumRd-1:0] st_q;
+  // (a length has 13 bits)
+  // verilator lint_off UNUSEDSIGNAL
+  dma_rd_req_t st;
+  // verilator lint_on UNUSEDSIGNAL
+  assign st_short  = st.len[12:7] == '0;
+  assign req_ready = split_ready && (!st_valid_q || st_short);
+  always_comb begin
+    st = '0;
+    for (int unsigned c = 0; c < NumRd; c++) st |= st_q[c];
+  end
+  always_ff @(posedge clk_i) begin
+    if (rst_i) st_valid_q <= 1'b0;
+    else st_valid_q <= req_fire || (st_valid_q && !split_ready);
+    if (req_ready) st_client_q <= sel_q;
+    for (int unsigned c = 0; c < NumRd; c++) begin
+      if (req_ready && sel_q != ClW'(c)) st_q[c] <= '0;
+      else if (req_ready) st_q[c] <= rd_req_i[c];
+    end
+  end
+
   // Writes that must be on the link before the request that is being cut.
   logic [3:0] ahead_q;
   logic hold;
@@ -128,7 +154,7 @@ module rnic_dma_rd
 `endif
   always_ff @(posedge clk_i) begin
     if (rst_i) ahead_q <= '0;
-    else if (req_fire) ahead_q <= wr_pending_i;
+    else if (st_valid_q && split_ready) ahead_q <= wr_pending_i;
     else if (wr_sent_i && ahead_q != '0) ahead_q <= ahead_q - 4'd1;
   end
 
@@ -138,8 +164,8 @@ module rnic_dma_rd
   logic [10:0] piece_bytes;
   logic [ClW-1:0] piece_client;
   rnic_dma_split #(.MetaW(ClW)) u_split (
-      .clk_i, .rst_i, .max_i(mrrs_i), .in_valid_i(req_valid), .in_ready_o(req_ready),
-      .in_addr_i(rd_req_i[sel_q].addr), .in_len_i(13'(rd_req_i[sel_q].len)), .in_meta_i(sel_q), .hold_i(hold),
+      .clk_i, .rst_i, .max_i(mrrs_i), .in_valid_i(st_valid_q), .in_ready_o(split_ready),
+      .in_addr_i(st.addr), .in_len_i(13'(st.len)), .in_meta_i(st_client_q), .hold_i(hold),
       .out_valid_o(piece_valid), .out_ready_i(piece_ready), .out_hdr_o(piece_hdr), .out_skip_o(piece_skip),
       .out_bytes_o(piece_bytes), .out_last_o(piece_last), .out_meta_o(piece_client)
   );
@@ -177,7 +203,7 @@ module rnic_dma_rd
   end
 
   rnic_dma_tags #(.Tags(Tags)) u_tags (
-      .clk_i, .rst_i, .now_i(now_q), .timeout_i, .tag_valid_o(tag_valid), .tag_o(tag), .take_i(issue),
+      .clk_i, .rst_i, .now_i(now_q), .until_i(until_q), .tag_valid_o(tag_valid), .tag_o(tag), .take_i(issue),
       .free_valid_i(free_valid), .free_rest_i(free_rest), .free_tag_i(free_tag)
   );
 
@@ -189,27 +215,34 @@ module rnic_dma_rd
   logic [TagW-1:0] done_tag;
   logic [UsedW-1:0] done_rows;
   dma_err_e done_err;
-  logic [12:0] cpl_bytes;
+  logic cpl_begins;
   assign rc_ready_o = 1'b1;
   rnic_dma_cpl #(.DataW(DataW), .Tags(Tags), .Rows(Rows)) u_cpl (
       .clk_i, .rst_i, .issue_valid_i(issue), .issue_tag_i(tag), .issue_addr_i(addr_low), .issue_bytes_i(piece_bytes), .issue_row_i(row_q),
       .rc_valid_i, .rc_hdr_i, .rc_data_i, .rc_last_i,
       .row_we_o(row_we), .row_o(row_waddr), .row_data_o(row_wdata), .row_cnt_o(row_wcnt),
       .done_tag_i(done_tag), .done_o(done), .done_err_o(done_err), .done_rows_o(done_rows), .expired_i(expired), .given_up_o(cnt_timeout_o),
-      .abort_o(cnt_abort_o), .poison_o(cnt_poison_o), .malformed_o(cnt_malformed_o), .unexpected_o(cnt_unexpected_o), .bytes_o(cpl_bytes)
+      .abort_o(cnt_abort_o), .poison_o(cnt_poison_o), .malformed_o(cnt_malformed_o), .unexpected_o(cnt_unexpected_o), .begins_o(cpl_begins)
   );
   rnic_ram #(.Width(CntW + DataW), .Depth(Rows), .Bypass(1'b0)) u_rows (
       .clk_i, .we_i(row_we), .waddr_i(row_waddr), .wdata_i({row_wcnt, row_wdata}),
       .re_i(row_re), .raddr_i(row_raddr), .rdata_o({row_rcnt, row_rdata})
   );
   rnic_dma_deliver #(.DataW(DataW), .Tags(Tags), .Rows(Rows), .NumRd(NumRd)) u_deliver (
-      .clk_i, .rst_i, .now_i(now_q), .timeout_i,
+      .clk_i, .rst_i, .now_i(now_q), .until_i(until_q),
       .issue_valid_i(issue), .issue_tag_i(tag), .issue_client_i(piece_client), .issue_last_i(piece_last), .issue_bytes_i(piece_bytes),
-      .issue_row_i(row_q), .issue_rows_i(rows),
+      .issue_skip_i(piece_skip), .issue_rows_i(rows),
       .done_tag_o(done_tag), .done_i(done), .done_err_i(done_err), .done_rows_i(done_rows), .expired_o(expired), .given_up_i(cnt_timeout_o),
       .row_re_o(row_re), .row_o(row_raddr), .row_data_i(row_rdata), .row_cnt_i(row_rcnt),
       .free_valid_o(free_valid), .free_rest_o(free_rest), .free_tag_o(free_tag), .free_row_o(free_row),
       .rsp_valid_o(rd_rsp_valid_o), .rsp_ready_i(rd_rsp_ready_i), .rsp_data_o(rd_rsp_data_o), .rsp_ctl_o(rd_rsp_ctl_o)
   );
-  assign bytes_o = cpl_bytes + (issue ? 13'(TLP_OVERHEAD_BYTES) : '0);
+
+  logic [10:0] cpl_dw_q;
+  logic [3:0] over_q;
+  always_ff @(posedge clk_i) begin
+    cpl_dw_q <= cpl_begins ? rc_hdr_i.dw_len : '0;
+    over_q   <= (cpl_begins ? 4'(TLP_OVERHEAD_BYTES / 4) : '0) + (issue ? 4'(TLP_OVERHEAD_BYTES / 4) : '0);
+  end
+  assign bytes_o = {cpl_dw_q + 11'(over_q), 2'b00};
 endmodule

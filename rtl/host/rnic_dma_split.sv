@@ -27,7 +27,10 @@ module rnic_dma_split
     output logic [MetaW-1:0] out_meta_o
 );
   logic req_valid_q, piece_valid_q, piece_last_q;
-  logic [63:0] addr_q, piece_addr_q;
+  logic [63:0] piece_addr_q;
+  logic [51:0] page_q;                     // where the transfer begins: of 4 KiB it meets two at most
+  logic [11:0] low_q;                      // where the next piece begins
+  logic crossed_q;                         // it is in the second one
   logic [12:0] left_q;
   logic [10:0] piece_bytes_q;
   logic [MetaW-1:0] meta_q, piece_meta_q;
@@ -35,8 +38,10 @@ module rnic_dma_split
   // Where a piece ends and whether it is the last is found out when its transfer, or the piece before it, goes in: it decides who may come next.
   logic [10:0] mask, room_q, room_d;
   logic [12:0] left_d;
+  logic [5:0] block;                       // of 128 bytes, behind this piece
   logic move, last, last_q, more, piece_free;
   assign mask       = max_i - 11'd1;
+  assign block      = {1'b0, low_q[11], low_q[10:7] | mask[10:7]} + 6'd1;
   assign left_d     = more ? left_q - 13'(room_q) : in_len_i;
   assign room_d     = max_i - (more ? '0 : in_addr_i[10:0] & mask);
 `ifdef RNIC_CUT_DMA_SPLIT
@@ -51,14 +56,18 @@ module rnic_dma_split
 
   always_ff @(posedge clk_i) begin
     if (!req_valid_q || move) begin
-      addr_q <= more ? (addr_q | 64'(mask)) + 64'd1 : in_addr_i;
+      low_q     <= more ? {block[4:0], 7'd0} : in_addr_i[11:0];
+      crossed_q <= more && (crossed_q || block[5]);
       left_q <= left_d;
       room_q <= room_d;
       last_q <= left_d <= 13'(room_d);
-      if (!more) meta_q <= in_meta_i;
+      if (!more) begin
+        page_q <= in_addr_i[63:12];
+        meta_q <= in_meta_i;
+      end
     end
     if (piece_free) begin
-      piece_addr_q  <= addr_q;
+      piece_addr_q  <= {page_q + 52'(crossed_q), low_q};
       piece_bytes_q <= last ? left_q[10:0] : room_q;
       piece_last_q  <= last;
       piece_meta_q  <= meta_q;

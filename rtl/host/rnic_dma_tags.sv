@@ -10,7 +10,7 @@ module rnic_dma_tags #(
     input  logic            clk_i,
     input  logic            rst_i,
     input  logic [23:0]     now_i,         // cycles, modulo 2^24
-    input  logic [23:0]     timeout_i,
+    input  logic [23:0]     until_i,       // and when a time-out is over that begins now
     output logic            tag_valid_o,
     output logic [TagW-1:0] tag_o,
     input  logic            take_i,
@@ -20,7 +20,7 @@ module rnic_dma_tags #(
 );
   typedef struct packed {
     logic [TagW-1:0] tag;
-    logic [23:0]     since;
+    logic [23:0]     limit;
   } rest_t;
   logic free_in_valid, free_in_ready, free_out_valid, rest_in, rest_in_ready, rest_valid, rest_end;
   logic [TagW-1:0] free_in, free_out;
@@ -37,12 +37,14 @@ module rnic_dma_tags #(
     else if (take_i && fresh) fresh_q <= fresh_q + (TagW + 1)'(1);
   end
 
+  logic rested;
+  assign rested = $signed(rest.limit - now_i) < 0;   // less than half of its range otherwise
 `ifdef RNIC_CUT_DMA_TAG_REST
   assign rest_in = 1'b0;
 `else
   assign rest_in = free_valid_i && free_rest_i;
 `endif
-  assign rest_end      = rest_valid && (now_i - rest.since) > timeout_i && !(free_valid_i && !rest_in);
+  assign rest_end      = rest_valid && rested && !(free_valid_i && !rest_in);
   assign free_in_valid = (free_valid_i && !rest_in) || rest_end;
   assign free_in       = (free_valid_i && !rest_in) ? free_tag_i : rest.tag;
 
@@ -52,7 +54,7 @@ module rnic_dma_tags #(
       .out_valid_o(free_out_valid), .out_ready_i(take_i && !fresh), .out_data_o(free_out), .level_o()
   );
   rnic_fifo #(.Width($bits(rest_t)), .Depth(Tags)) u_rest (
-      .clk_i, .rst_i, .in_valid_i(rest_in), .in_ready_o(rest_in_ready), .in_data_i({free_tag_i, now_i}),
+      .clk_i, .rst_i, .in_valid_i(rest_in), .in_ready_o(rest_in_ready), .in_data_i({free_tag_i, until_i}),
       .out_valid_o(rest_valid), .out_ready_i(rest_end), .out_data_o(rest), .level_o()
   );
   // verilator lint_on PINCONNECTEMPTY

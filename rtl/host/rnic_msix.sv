@@ -2,7 +2,7 @@
 // MSI-X: vector table, pending bits, and interrupts as 4-byte messages of a DMA write client.
 // Contract: a source is taken at once and its vector marked pending; requests for a vector that is still pending become one
 // interrupt. A pending vector that is not masked is sent: the message enters the posted stream after the request was taken, so
-// behind every write accepted before it. Address and data are those of the moment in which it is sent. Table: per vector address low
+// behind every write accepted before it. Address and data are those of the moment in which it is sent (read in two cycles). Table: per vector address low
 // and high, data, control (bit 0: masked); masked after reset. Vectors outside of the table are ignored. Table by aligned 8 bytes:
 // a write takes effect in its cycle, a read (tbl_re_i, which keeps an interrupt back) answers in the same cycle.
 module rnic_msix
@@ -33,17 +33,18 @@ module rnic_msix
   if (NUM_MSIX > 8) begin : g_vectors
     $fatal(1, "%m: tables are made for 8 vectors");
   end
-  logic [31:0] addr_lo[8], addr_hi[8], data[8];
+  // Low halves: address and data, one after the other, so that a message is read in two cycles. High halves: address.
+  logic [31:0] lo[16], hi[8];
   logic [7:0] mask_q, pend_q, open;
-  logic [2:0] rvec, wvec, vec, at;         // at: the one read port, for the host and for what is sent
-  assign rvec = tbl_raddr_i[3:1];
-  assign at   = tbl_re_i ? rvec : vec;
+  logic [2:0] wvec, vec, vec_q;
+  logic [3:0] at;                          // the one read port, for the host and for what is sent
+  logic half_q;                            // the address was read
+  assign at   = tbl_re_i ? tbl_raddr_i : half_q ? {vec_q, 1'b1} : {vec, 1'b0};
   assign wvec = tbl_waddr_i[3:1];
-  assign tbl_rdata_o = tbl_raddr_i[0] ? {31'd0, mask_q[rvec], data[at]} : {addr_hi[at], addr_lo[at]};
+  assign tbl_rdata_o = {tbl_raddr_i[0] ? {31'd0, mask_q[tbl_raddr_i[3:1]]} : hi[at[3:1]], lo[at]};
   always_ff @(posedge clk_i) begin
-    if (tbl_we_i[0] && !tbl_waddr_i[0]) addr_lo[wvec] <= tbl_wdata_i[31:0];
-    if (tbl_we_i[1] && !tbl_waddr_i[0]) addr_hi[wvec] <= tbl_wdata_i[63:32];
-    if (tbl_we_i[0] && tbl_waddr_i[0]) data[wvec] <= tbl_wdata_i[31:0];
+    if (tbl_we_i[0]) lo[tbl_waddr_i] <= tbl_wdata_i[31:0];
+    if (tbl_we_i[1] && !tbl_waddr_i[0]) hi[wvec] <= tbl_wdata_i[63:32];
     if (rst_i) mask_q <= '1;
     else if (tbl_we_i[1] && tbl_waddr_i[0]) mask_q[wvec] <= tbl_wdata_i[32];
   end
@@ -61,22 +62,28 @@ module rnic_msix
   logic busy_q, start;
   logic [63:0] addr_q;
   logic [31:0] data_q;
-  assign start        = (open != '0) && !busy_q && !tbl_re_i;
+  assign start        = (open != '0) && !busy_q && !half_q && !tbl_re_i;
   assign msix_ready_o = '1;
   assign pba_o        = pend_q[NUM_MSIX-1:0];
   always_ff @(posedge clk_i) begin
     if (start) begin
-      addr_q <= {addr_hi[at], addr_lo[at][31:2], 2'b00};
-      data_q <= data[at];
+      addr_q <= {hi[at[3:1]], lo[at][31:2], 2'b00};
+      vec_q  <= vec;
       pend_q[vec] <= 1'b0;
     end
+    if (half_q) data_q <= lo[at];
     for (int unsigned s = 0; s < NumSrc; s++)
       if (msix_valid_i[s] && msix_vec_i[s] < 8'(NUM_MSIX)) pend_q[msix_vec_i[s][2:0]] <= 1'b1;
     if (rst_i) begin
       pend_q <= '0;
       busy_q <= 1'b0;
-    end else if (start) busy_q <= 1'b1;
-    else if (wr_ready_i) busy_q <= 1'b0;
+      half_q <= 1'b0;
+    end else begin
+      if (start) half_q <= 1'b1;
+      else if (!tbl_re_i) half_q <= 1'b0;
+      if (half_q && !tbl_re_i) busy_q <= 1'b1;
+      else if (wr_ready_i) busy_q <= 1'b0;
+    end
   end
   assign wr_valid_o = busy_q;
   assign wr_hdr_o   = '{addr: addr_q, len: 16'd4};

@@ -2,10 +2,10 @@
 // Completer: takes the host's requests into BAR0 apart and answers its reads.
 // Contract: an access is one aligned write or read of 4 or 8 bytes with all bytes enabled and not poisoned; any other write is
 // dropped and any other read answered "unsupported request", both counted. A posted write is taken in every cycle: it never
-// waits, neither for the answers to reads nor for anything inside. Reads wait in a FIFO of RdDepth, which is what the host may
+// waits, neither for the answers to reads nor for anything inside. Reads wait in FIFOs of RdDepth, which is what the host may
 // have outstanding (its non-posted credits); only a further read is held back. Reads are answered in order, one after the
 // other, and see every write that came before them. Registers are addressed by aligned 8 bytes with a flag per half:
-// reg_we_o takes effect in its cycle, reg_re_o gets its answer in reg_rdata_i and reg_ok_i two cycles later.
+// reg_we_o takes effect in its cycle, reg_re_o stays high and gets its answer in reg_rdata_i and reg_ok_i in its fifth cycle.
 module rnic_tlp_completer
   import rnic_spec_pkg::*;
 #(
@@ -65,19 +65,32 @@ module rnic_tlp_completer
   end
 
   // ---------------------------------------------------------------- reads wait
+  // One of no access is answered with its length, and only the low bits of its address.
   typedef struct packed {
-    logic                   ok;
-    logic [10:0]            dw_len;
-    logic [BAR0_ADDR_W-1:2] addr;
-    logic [9:0]             tag;
-    logic [15:0]            requester_id;
+    logic        ok;
+    logic        two;        // of an access: 8 bytes
+    logic [10:0] upper;      // of an access: address; otherwise double words
+    logic [6:2]  lower;
+    logic [9:0]  tag;
+    logic [15:0] requester_id;
   } rd_t;
-  rd_t rd;
-  logic rd_room, rd_valid, rd_ready;
+  rd_t rd_in, rd_mid, rd;
+  logic rd_room, mid_valid, mid_ready, rd_valid, rd_ready;
+  if (BAR0_ADDR_W > 18) begin : g_addr
+    $fatal(1, "%m: an address has no room");
+  end
+  assign rd_in = '{
+    ok: ok, two: two, upper: ok ? 11'(cq_hdr_i.addr[BAR0_ADDR_W-1:7]) : cq_hdr_i.dw_len, lower: cq_hdr_i.addr[6:2],
+    tag: cq_hdr_i.tag, requester_id: cq_hdr_i.requester_id
+  };
+  // Two in a row, of the depth that distributed RAM has: no choice between two memories.
   // verilator lint_off PINCONNECTEMPTY
-  rnic_fifo #(.Width($bits(rd_t)), .Depth(RdDepth)) u_reads (
-      .clk_i, .rst_i, .in_valid_i(cq_valid_i && !in_pkt_q && !cq_hdr_i.wr), .in_ready_o(rd_room),
-      .in_data_i({ok, cq_hdr_i.dw_len, cq_hdr_i.addr[BAR0_ADDR_W-1:2], cq_hdr_i.tag, cq_hdr_i.requester_id}),
+  rnic_fifo #(.Width($bits(rd_t)), .Depth(RdDepth / 2)) u_reads (
+      .clk_i, .rst_i, .in_valid_i(cq_valid_i && !in_pkt_q && !cq_hdr_i.wr), .in_ready_o(rd_room), .in_data_i(rd_in),
+      .out_valid_o(mid_valid), .out_ready_i(mid_ready), .out_data_o(rd_mid), .level_o()
+  );
+  rnic_fifo #(.Width($bits(rd_t)), .Depth(RdDepth / 2)) u_older (
+      .clk_i, .rst_i, .in_valid_i(mid_valid), .in_ready_o(mid_ready), .in_data_i(rd_mid),
       .out_valid_o(rd_valid), .out_ready_i(rd_ready), .out_data_o(rd), .level_o()
   );
   // verilator lint_on PINCONNECTEMPTY
@@ -88,43 +101,35 @@ module rnic_tlp_completer
 `endif
 
   // ---------------------------------------------------------------- and are answered
-  typedef enum logic [1:0] {
-    Idle,    // the oldest read is shown to the registers
-    Look1,   // they look it up
-    Look2,   // their answer is here
-    Answer   // completion offered
-  } state_e;
-  state_e state_q;
+  // The oldest read is shown to the registers, which look it up; then its completion is offered.
+  localparam logic [2:0] LookEnd = 3'd4, Answer = 3'd5;
+  logic [2:0] state_q;
   logic good, good_q;
   logic [63:0] data_q;
-  assign reg_re_o    = state_q == Idle && rd_valid;
-  assign reg_raddr_o = rd.addr[BAR0_ADDR_W-1:3];
-  assign good        = rd.ok && (rd.dw_len[0] ? reg_ok_i[rd.addr[2]] : |reg_ok_i);
-  assign ur_rd_o     = state_q == Look2 && !good;
+  assign reg_re_o    = rd_valid && state_q != Answer;
+  assign reg_raddr_o = {rd.upper[BAR0_ADDR_W-8:0], rd.lower[6:3]};
+  assign good        = rd.ok && (rd.two ? |reg_ok_i : reg_ok_i[rd.lower[2]]);
+  assign ur_rd_o     = state_q == LookEnd && !good;
   assign rd_ready    = state_q == Answer && cc_ready_i;
   always_ff @(posedge clk_i) begin
-    if (state_q == Look2) begin
+    if (state_q == LookEnd) begin
       good_q <= good;
-      data_q <= (rd.addr[2] && rd.dw_len[0]) ? 64'(reg_rdata_i[63:32]) : reg_rdata_i;
+      data_q <= {reg_rdata_i[63:32], (rd.lower[2] && !rd.two) ? reg_rdata_i[63:32] : reg_rdata_i[31:0]};
     end
-    if (rst_i) state_q <= Idle;
-    else
-      unique case (state_q)
-        Idle: if (rd_valid) state_q <= Look1;
-        Look1: state_q <= Look2;
-        Look2: state_q <= Answer;
-        default: if (cc_ready_i) state_q <= Idle;
-      endcase
+    if (rst_i || rd_ready) state_q <= '0;
+    else if (reg_re_o) state_q <= state_q + 3'd1;
   end
   assign cc_valid_o = state_q == Answer;
   assign cc_last_o  = 1'b1;
   assign cc_data_o  = DataW'(data_q);
+  logic [10:0] dw_len;
+  assign dw_len = rd.ok ? (rd.two ? 11'd2 : 11'd1) : rd.upper;
   always_comb begin
     cc_hdr_o              = '0;
-    cc_hdr_o.lower_addr   = {rd.addr[6:2], 2'b00};
-    cc_hdr_o.byte_count   = {rd.dw_len, 2'b00};
+    cc_hdr_o.lower_addr   = {rd.lower, 2'b00};
+    cc_hdr_o.byte_count   = {dw_len, 2'b00};
     cc_hdr_o.status       = good_q ? CPL_STATUS_SC : CPL_STATUS_UR;
-    cc_hdr_o.dw_len       = good_q ? rd.dw_len : '0;
+    cc_hdr_o.dw_len       = !good_q ? '0 : rd.two ? 11'd2 : 11'd1;
     cc_hdr_o.tag          = rd.tag;
     cc_hdr_o.requester_id = rd.requester_id;
   end

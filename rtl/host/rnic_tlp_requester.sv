@@ -26,7 +26,7 @@ module rnic_tlp_requester
     output rq_hdr_t          rq_hdr_o,
     output logic [DataW-1:0] rq_data_o,
     output logic             rq_last_o,
-    output logic [12:0]      wr_bytes_o    // link bytes of a write TLP that ends in this cycle
+    output logic [12:0]      wr_bytes_o    // link bytes of a write TLP that ended in the cycle before
 );
   typedef struct packed {
     rq_hdr_t          hdr;
@@ -44,10 +44,19 @@ module rnic_tlp_requester
   assign rd_may     = !in_wr_q && (rd_turn_q || !wr_want_i);
   assign sel_rd     = rd_may && rd_valid_i;
   assign in_valid   = go && (sel_rd || wr_valid_i);
-  assign in         = sel_rd ? '{hdr: rd_hdr_i, data: '0, last: 1'b1} : '{hdr: wr_hdr_i, data: wr_data_i, last: wr_last_i};
+  // (nobody looks at the data of a read)
+  assign in         = '{hdr: sel_rd ? rd_hdr_i : wr_hdr_i, data: wr_data_i, last: sel_rd || wr_last_i};
   assign rd_ready_o = in_ready && go && rd_may;
   assign wr_ready_o = in_ready && go && !sel_rd;
-  assign wr_bytes_o = (wr_valid_i && wr_ready_o && wr_last_i) ? {wr_hdr_i.dw_len, 2'b00} + 13'(TLP_OVERHEAD_BYTES) : '0;
+
+  logic ends, ended_q;
+  logic [10:0] dw_q;
+  assign ends = wr_valid_i && wr_ready_o && wr_last_i;
+  always_ff @(posedge clk_i) begin
+    ended_q <= ends;
+    dw_q    <= ends ? wr_hdr_i.dw_len : '0;
+  end
+  assign wr_bytes_o = {dw_q + (ended_q ? 11'(TLP_OVERHEAD_BYTES / 4) : '0), 2'b00};
 
   always_ff @(posedge clk_i) begin
     if (rst_i) begin

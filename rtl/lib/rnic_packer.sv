@@ -3,7 +3,8 @@
 // packet begins in a beat of its own. Half the size of rnic_gearbox, which also cuts where a taker likes.
 // Contract: both sides held until ready. in_last_i: last beat of its packet. A beat comes out with the beat in that fills it or
 // ends the packet, in the same cycle, with that one's in_meta_i; what that one has beyond it follows a cycle later, in which nothing
-// is taken, when the packet ends there. Of lanes behind a packet's last byte nothing is promised. in_ready_o depends on
+// is taken, when the packet ends there. in_turn_i: lanes by which the first beat of a packet is to be turned upwards, so that its
+// bytes begin in lane 0; zero beside all others. Of lanes behind a packet's last byte nothing is promised. in_ready_o depends on
 // out_ready_i, out_valid_o on in_valid_i.
 module rnic_packer #(
     parameter int unsigned Bytes = 8,
@@ -17,6 +18,7 @@ module rnic_packer #(
     input  logic [8*Bytes-1:0] in_data_i,
     input  logic [CntW-1:0]    in_cnt_i,
     input  logic               in_last_i,
+    input  logic [$clog2(Bytes)-1:0] in_turn_i = '0,
     input  logic [MetaW-1:0]   in_meta_i,
     output logic               out_valid_o,
     input  logic               out_ready_i,
@@ -42,7 +44,7 @@ module rnic_packer #(
   // Turned to where the rest ends; a rotation in powers of two costs one choice per bit and stage.
   always_comb begin
     turned = in_data_i;
-    for (int unsigned k = 0; k < LaneW; k++) if (fill_q[k]) turned = (8 * Bytes)'({turned, turned} >> (8 * Bytes - (8 << k)));
+    for (int unsigned k = 0; k < LaneW; k++) if (fill_q[k] || in_turn_i[k]) turned = (8 * Bytes)'({turned, turned} >> (8 * Bytes - (8 << k)));
     for (int unsigned i = 0; i < Bytes; i++) out_data_o[8*i+:8] = (LaneW'(i) < fill_q) ? rest_q[8*i+:8] : turned[8*i+:8];
   end
   assign out_valid_o = spill_q || (in_valid_i && emit);
