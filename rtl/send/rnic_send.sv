@@ -106,7 +106,8 @@ module rnic_send
       .clk_i, .rst_i, .start_i(resp_start), .visit_i(visit), .desc_i(rx_desc_i), .port_cfg_i, .busy_o(resp_busy), .done_o(resp_done), .stall_o(resp_stall),
       .upd_o(resp_upd), .look_o(resp_look), .look_i(look_res), .fetch_o(resp_fetch), .kill_o(resp_kill),
       .rd_o(resp_line), .rd_data_i(line_data), .walk_o(resp_walk), .walk_i(walk_res), .rec_rd_o(resp_rec_rd), .rec_idx_o(resp_rec_idx), .rec_i(rec),
-      .rec_at_i(rec_at), .rec_off_i(rec_off), .rec_next_i(rec_next), .rec_here_i(rec_here), .push_o(resp_push), .push_discard_o(resp_discard), .push_notify_o(resp_notify), .push_value_o(resp_value), .push_wqe_o(resp_wqe), .cnt_o(resp_cnt)
+      .rec_at_i(rec_at), .rec_off_i(rec_off), .rec_next_i(rec_next), .rec_here_i(rec_here),
+      .push_o(resp_push), .push_discard_o(resp_discard), .push_notify_o(resp_notify), .push_value_o(resp_value), .push_wqe_o(resp_wqe), .cnt_o(resp_cnt)
   );
   rnic_send_retire #(.QpIdxW(QpIdxW)) u_retire (
       .clk_i, .rst_i, .start_i(retire_start), .visit_i(visit), .done_o(retire_done), .again_o(retire_again), .upd_o(retire_upd),
@@ -117,14 +118,16 @@ module rnic_send
 `else
       .jobs_busy_qp_i(jobs_busy_qp), .jobs_busy_wqe_i(jobs_busy_wqe), .place_busy_qp_i(place_busy_qp), .place_busy_wqe_i(place_busy_wqe),
 `endif
-      .inv_num_o(inv_num), .inv_open_i(inv_open), .rec_rd_o(retire_rec_rd), .rec_idx_o(retire_rec_idx), .rec_i(rec), .rec_past_i(rec_past), .rec_next_i(rec_next), .rec_here_i(rec_here), .rec_free_o(retire_free),
+      .inv_num_o(inv_num), .inv_open_i(inv_open),
+      .rec_rd_o(retire_rec_rd), .rec_idx_o(retire_rec_idx), .rec_i(rec), .rec_past_i(rec_past), .rec_next_i(rec_next), .rec_here_i(rec_here), .rec_free_o(retire_free),
       .rec_free_tail_o(retire_free_tail), .rec_free_count_o(retire_free_count), .cqe_valid_o(cqe_in_valid), .cqe_ready_i(cqe_in_ready), .cqe_o(cqe_in),
       .cons_we_o(sq_cons_we_o), .cons_o(sq_cons_o), .failed_o(retire_failed), .drained_o(retire_drained)
   );
   rnic_send_pkt #(.DataW(DataW), .InflightCap(InflightCap)) u_pkt (
       .clk_i, .rst_i, .start_i(pkt_start), .visit_i(visit), .hot_ok_i(hot_ok), .more_i(pkt_more), .room_i(jobs_room), .done_o(pkt_done), .again_o(pkt_again), .failed_o(pkt_failed),
       .upd_o(pkt_upd), .look_o(pkt_look), .look_i(look_res), .fetch_o(pkt_fetch), .rd_o(pkt_line), .rd_data_i(line_data),
-      .walk_o(pkt_walk), .walk_i(walk_res), .rec_rd_o(pkt_rec_rd), .rec_idx_o(pkt_rec_idx), .rec_i(rec), .rec_past_i(rec_past), .rec_off_i(rec_off), .rec_next_i(rec_next), .rec_here_i(rec_here), .rec_avail_i(rec_avail),
+      .walk_o(pkt_walk), .walk_i(walk_res),
+      .rec_rd_o(pkt_rec_rd), .rec_idx_o(pkt_rec_idx), .rec_i(rec), .rec_past_i(rec_past), .rec_off_i(rec_off), .rec_next_i(rec_next), .rec_here_i(rec_here), .rec_avail_i(rec_avail),
       .rec_new_i(rec_new), .rec_append_o(rec_append), .rec_o(rec_append_rec), .push_o(job_push), .drop_o(job_drop), .job_o(job), .resent_o(resent),
       .local_start_o(local_start), .local_half_o(local_half), .local_line_o(local_line), .local_done_i(local_done), .local_status_i(local_status), .local_vendor_i(local_vendor)
   );

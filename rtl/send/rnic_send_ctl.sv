@@ -142,7 +142,7 @@ module rnic_send_ctl
   // ---------------------------------------------------------------- sections; spare reads look for expired timers
   // Of a record's index only the bits that the pool needs. The timer is in the first part.
   localparam int unsigned RecW = $clog2(PoolDepth);
-  localparam int unsigned RestW = $bits(sq_sec_t) - 3 * $bits(rec_idx_t);
+  localparam int unsigned RestW = $bits(sq_sec_t) - 3 * $bits(rec_idx_t) - 25;
   localparam int unsigned PartW = (RestW + 3 * RecW + SecBeats - 1) / SecBeats;
   localparam int unsigned AddrW = QpIdxW + $clog2(SecBeats);
   localparam int unsigned BeatW = $clog2(SecBeats + 1);
@@ -150,37 +150,35 @@ module rnic_send_ctl
   typedef logic [BeatW-1:0] beat_t;
   // Padding is not read.
   // verilator lint_off UNUSEDSIGNAL
-  // What never is anything but 0 is no flip-flop: packets begin at multiples of 256 bytes, status and vendor error are small numbers. Of the
-  // WQE that fails the low bits tell (a QP never has 256 WQEs in flight).
-  function automatic sq_sec_t trimmed(sq_sec_t sec);
-    sq_sec_t s;
-    s                  = sec;
-    s.snd_off[7:0]     = '0;
-    s.rem_status[7:5]  = '0;
-    s.loc_status[7:5]  = '0;
-    s.loc_vendor[7:5]  = '0;
-    s.loc_wqe[15:8]    = '0;
-    return s;
-  endfunction
+  // What never is anything but 0 is not kept (it goes through the parts, so it must not be there): packets begin at multiples of 256 bytes,
+  // status and vendor error are small numbers. Of the WQE that fails the low bits tell (a QP never has 256 WQEs in flight).
   function automatic sq_sec_t joined(parts_t p);
     logic [SecBeats*PartW-1:0] b;
+    logic [1:0] phase;
     sq_sec_t s;
     b        = p;
-    s        = sq_sec_t'(b[RestW-1:0]);
-    s.rd_rec = rec_idx_t'(b[RestW+:RecW]);
-    s.tail   = rec_idx_t'(b[RestW+RecW+:RecW]);
-    s.head   = rec_idx_t'(b[RestW+2*RecW+:RecW]);
-    return trimmed(s);
+    s        = '0;
+    {s.epoch, s.live, s.halted, s.cons, s.fresh, s.snd_wqe, s.snd_off[31:8], s.msg_len, s.next_psn, s.una_psn, s.top_psn, s.resync, s.alone, s.count, s.rd_cnt,
+     s.rd_psn, phase, s.rd_lost, s.retries, s.rnr_tries, s.rem_fail, s.rem_status[4:0], s.loc_fail, s.loc_wqe[7:0], s.loc_status[4:0], s.loc_vendor[4:0],
+     s.timer} = b[RestW-1:0];
+    s.rd_phase = rd_phase_e'(phase);
+    s.rd_rec   = rec_idx_t'(b[RestW+:RecW]);
+    s.tail     = rec_idx_t'(b[RestW+RecW+:RecW]);
+    s.head     = rec_idx_t'(b[RestW+2*RecW+:RecW]);
+    return s;
   endfunction
   function automatic parts_t parted(sq_sec_t s);
-    return (SecBeats * PartW)'({s.head[RecW-1:0], s.tail[RecW-1:0], s.rd_rec[RecW-1:0], RestW'(s)});
+    return (SecBeats * PartW)'({s.head[RecW-1:0], s.tail[RecW-1:0], s.rd_rec[RecW-1:0],
+        s.epoch, s.live, s.halted, s.cons, s.fresh, s.snd_wqe, s.snd_off[31:8], s.msg_len, s.next_psn, s.una_psn, s.top_psn, s.resync, s.alone, s.count, s.rd_cnt,
+        s.rd_psn, s.rd_phase, s.rd_lost, s.retries, s.rnr_tries, s.rem_fail, s.rem_status[4:0], s.loc_fail, s.loc_wqe[7:0], s.loc_status[4:0], s.loc_vendor[4:0],
+        s.timer});
   endfunction
   // verilator lint_on UNUSEDSIGNAL
   function automatic logic [AddrW-1:0] part_at(logic [QpIdxW-1:0] idx, beat_t beat);
     return AddrW'(32'(idx) * SecBeats + 32'(beat));
   endfunction
 
-  logic sec_we, sec_re, scan_read, scan_q, scan_hit, load, last_beat;
+  logic sec_we, sec_re, scan_read, scan_q, scan_hit, load, last_beat, move;   // move: all parts one place on
   logic [QpIdxW-1:0] scan_idx_q;
   logic [AddrW-1:0] sec_raddr;
   logic [PartW-1:0] sec_rd, sec_wdata;
@@ -194,13 +192,22 @@ module rnic_send_ctl
   assign late      = now_q - timer_rd.deadline;
   assign load      = state_q == C_COLD && beat_q != beat_t'(SecBeats);
   assign last_beat = beat_q == beat_t'(SecBeats - 1);
+  assign move      = load || (state_q == C_COMMIT && !last_beat);
   assign scan_read = !(state_q inside {C_ADDR, C_COLD, C_INIT, C_COMMIT}) && !scan_q;
 `ifdef RNIC_CUT_TIMEOUT
   assign scan_hit  = scan_q && timer_rd.on && timer_rd.rnr_wait && !late[$bits(tick_t)-1];
 `else
   assign scan_hit  = scan_q && timer_rd.on && !late[$bits(tick_t)-1];
 `endif
-  assign sec_parts = parted(sec_q);
+  // A part that passes through the top needs the bit that is left over there.
+  localparam int unsigned Rest = SecBeats * PartW - (RestW + 3 * RecW);
+  if (Rest == 0) begin : g_fits
+    assign sec_parts = parted(sec_q);
+  end else begin : g_rest
+    logic [Rest-1:0] rest_q;
+    assign sec_parts = parted(sec_q) | {rest_q, {(SecBeats * PartW - Rest) {1'b0}}};
+    always_ff @(posedge clk_i) if (move) rest_q <= sec_load[SecBeats-1][PartW-1-:Rest];
+  end
   always_comb begin
     sec_re    = scan_read || state_q == C_ADDR || (load && !last_beat);
     sec_raddr = part_at(scan_idx_q, '0);
@@ -312,7 +319,7 @@ module rnic_send_ctl
   // Which of the changes below meet in a cycle: those of one unit.
   always_ff @(posedge clk_i) begin
     // (What is in the last part stays until the visit has ended: the life.)
-    if (load || (state_q == C_COMMIT && !last_beat)) sec_q <= joined(sec_load);
+    if (move) sec_q <= joined(sec_load);
     kick_q <= state_q != C_IDLE && (kick || kick_q);
     rnr_q  <= resp_upd_i.rnr;
     if (set_timer) sec_q.timer.on <= ctx_q.path.timeout != '0 && sec_q.una_psn != sec_q.top_psn;

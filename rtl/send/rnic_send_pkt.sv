@@ -165,7 +165,8 @@ module rnic_send_pkt
   plan_t pl;
   pkt_upd_t upd_sent;
   rnic_send_plan u_plan (
-      .visit_i, .wqe_i(wqe), .len_i(len_q[31:0]), .more_i(more_q), .step_i(step_q), .less_i(state_q == P_LEN), .next_i(state_q == P_NEXT), .compare_i(compare_q), .rec_new_i, .plan_o(pl), .job_o, .rec_o, .upd_o(upd_sent)
+      .visit_i, .wqe_i(wqe), .len_i(len_q[31:0]), .more_i(more_q), .step_i(step_q), .less_i(state_q == P_LEN), .next_i(state_q == P_NEXT),
+      .compare_i(compare_q), .rec_new_i, .plan_o(pl), .job_o, .rec_o, .upd_o(upd_sent)
   );
 
   logic behind, allowed, rtype, inl, none_left;
