@@ -7,7 +7,6 @@ rtl/link/rnic_link_pkg.sv
 rtl/mac/rnic_mac_pkg.sv
 rtl/lib/rnic_arb_rr.sv
 rtl/lib/rnic_fifo.sv
-rtl/lib/rnic_gearbox.sv
 rtl/lib/rnic_packer.sv
 rtl/lib/rnic_pend_bits.sv
 rtl/lib/rnic_pend_set.sv

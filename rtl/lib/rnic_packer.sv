@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs beats of 1 to Bytes bytes (from lane 0 up) to full beats; the last one of a packet may be part full and ends it: the next
-// packet begins in a beat of its own. Half the size of rnic_gearbox, which also cuts where a taker likes.
+// packet begins in a beat of its own.
 // Contract: both sides held until ready. in_last_i: last beat of its packet. A beat comes out with the beat in that fills it or
 // ends the packet, in the same cycle, with that one's in_meta_i; what that one has beyond it follows a cycle later, in which nothing
 // is taken, when the packet ends there. in_turn_i: lanes by which the first beat of a packet is to be turned upwards, so that its

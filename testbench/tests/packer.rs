@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `rnic_gearbox`: bytes come out as they went in, whatever their grouping, a full beat a cycle. `rnic_packer`: packets come
-//! out packed, each in beats of its own.
+//! `rnic_packer`: packets come out packed, each in beats of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;
@@ -9,104 +8,11 @@ use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
 use openrnic_testbench::wire_bench::{bits::Bits, seed};
 
-fn gearbox(bytes: usize) -> BlockModel {
-    let mut dut = BlockModel::builder("rnic_gearbox")
-        .param("Bytes", bytes)
-        .random_init(1)
-        .build()
-        .unwrap();
-    for input in ["clear_i", "in_valid_i", "take_i"] {
-        dut.set(input, 0);
-    }
-    dut.reset(2);
-    dut
-}
-
 fn words(bytes: &[u8]) -> Vec<u32> {
     bytes
         .chunks(4)
         .map(|c| c.iter().rev().fold(0, |v, b| v << 8 | u32::from(*b)))
         .collect()
-}
-
-#[test]
-fn bytes_come_out_in_order_however_they_are_grouped() {
-    let seed = seed();
-    for bytes in [8, 64] {
-        let mut dut = gearbox(bytes);
-        let mut rng = Stream::new(seed, "gearbox", bytes as u64);
-        let mut inside: VecDeque<u8> = VecDeque::new();
-        for _ in 0..4000 {
-            dut.set("clear_i", u64::from(rng.chance(0.01)));
-            let give = rng.chance(0.7);
-            let cnt = if rng.chance(0.5) {
-                bytes
-            } else {
-                1 + rng.below(bytes as u64) as usize
-            };
-            let beat: Vec<u8> = (0..bytes).map(|_| rng.bits() as u8).collect();
-            dut.set("in_valid_i", u64::from(give));
-            dut.set("in_cnt_i", cnt as u64);
-            dut.set_wide("in_data_i", &words(&beat));
-            let avail = dut.get("avail_o") as usize;
-            assert_eq!(avail, inside.len().min(bytes));
-            let shown = Bits(dut.get_wide("out_data_o")).bytes(0, bytes);
-            let expected: Vec<u8> = inside
-                .iter()
-                .copied()
-                .chain(std::iter::repeat(0))
-                .take(bytes)
-                .enumerate()
-                .map(|(i, b)| if i < avail { b } else { 0 })
-                .collect();
-            assert_eq!(shown, expected);
-            let take = rng.chance(0.7);
-            let count = if rng.chance(0.5) {
-                avail
-            } else {
-                rng.below(avail as u64 + 1) as usize
-            };
-            dut.set("take_i", u64::from(take));
-            dut.set("take_cnt_i", count as u64);
-            dut.eval();
-            let ready = dut.get("in_ready_o") == 1;
-            let left = inside.len() - if take { count } else { 0 };
-            assert_eq!(ready, left <= bytes, "ready when a beat fits");
-            let clear = dut.get("clear_i") == 1;
-            dut.clock();
-            if take {
-                inside.drain(..count);
-            }
-            if give && ready {
-                inside.extend(&beat[..cnt]);
-            }
-            if clear {
-                inside.clear();
-            }
-        }
-    }
-}
-
-#[test]
-fn a_stream_at_an_odd_lane_gets_a_full_beat_every_cycle() {
-    for bytes in [8, 64] {
-        for odd in 1..bytes {
-            let mut dut = gearbox(bytes);
-            dut.set("in_valid_i", 1);
-            dut.set("in_cnt_i", odd as u64);
-            dut.clock();
-            dut.set("in_cnt_i", bytes as u64);
-            let mut taken = 0;
-            for _ in 0..20 {
-                let take = dut.get("avail_o") as usize == bytes;
-                dut.set("take_i", u64::from(take));
-                dut.set("take_cnt_i", if take { bytes as u64 } else { 0 });
-                dut.clock();
-                taken += usize::from(take);
-            }
-            assert_eq!(taken, 19, "lane {odd}");
-        }
-    }
 }
 
 #[test]
