@@ -29,7 +29,7 @@ module rnic_recv
     parameter int unsigned QpIdxW = 10,
     parameter int unsigned ClkPeriodPs = 8000,
     parameter int unsigned MaxRqStride = 4,
-    parameter int unsigned MaxRd = 16,
+    parameter int unsigned MaxRd = MAX_RD_ATOMIC,
     parameter int unsigned RqLines = 64,
     parameter int unsigned NumSrq = 64,    // 0: no shared receive queues
     localparam int unsigned SrqBits = (NumSrq > 0) ? NumSrq : 2
