@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use openrnic_sim::model::BlockModel;
 use openrnic_sim::rng::Stream;
 
-use crate::ctrl_model::NUM_PD;
+use crate::ctrl_model::{NUM_PD, NUM_XRCD};
 use crate::ctrl_srq::{NUM_SRQ, SrqSide};
 use crate::qp_bench::Random;
 
@@ -462,8 +462,8 @@ impl CtrlBench {
     fn started(mut bench: Self) -> Self {
         bench.dut.set("enable_i", 1);
         bench.dut.set("bus_master_en_i", 1);
-        // One entry a cycle, all tables at once; that of the PDs is the largest here.
-        let budget = u64::from(NUM_PD.max(NUM_CQ).max(NUM_MR).max(NUM_SRQ)) + 8;
+        // One entry a cycle, all tables at once; that of the PDs, with the XRC domains behind them, is the largest here.
+        let budget = u64::from((NUM_PD + NUM_XRCD).max(NUM_CQ).max(NUM_MR).max(NUM_SRQ)) + 8;
         bench.until("tables to be clear", budget, |b| b.dut.get("ready_o") == 1);
         bench.start_ring(4);
         bench

@@ -64,7 +64,9 @@ module msg_top
     wqe.remote_va             = 64'hffff_ffff_7fff_fff0;
   end
   rnic_send_plan u_plan (
-      .visit_i(v), .wqe_i(wqe), .len_i, .more_i(psn_t'(npsn_i - 25'd1)), .less_i(1'b0), .compare_i('0), .rec_new_i('0), .plan_o(plan), .job_o(job), .rec_o(rec), .upd_o(upd)
+      .visit_i(v), .wqe_i(wqe), .len_i, .more_i(psn_t'(npsn_i - 25'd1)),
+      // A READ takes all PSNs of its response.
+      .step_i((opcode_i == 8'(WQE_OPCODE_RDMA_READ)) ? psn_t'(npsn_i - 25'd1) : '0), .less_i(1'b0), .next_i(1'b0), .compare_i('0), .rec_new_i('0), .plan_o(plan), .job_o(job), .rec_o(rec), .upd_o(upd)
   );
   assign pkt_opcode_o  = job.opcode;
   assign pkt_len_o     = job.payload_len;
