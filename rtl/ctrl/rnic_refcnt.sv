@@ -19,7 +19,10 @@ module rnic_refcnt
     input  logic rst_i,
     output logic ready_o,
     input  logic ref_valid_i,
+    // verilator lint_off UNUSEDSIGNAL
+    // (SRQs in a build without them)
     input  qp_ref_t ref_i,
+    // verilator lint_on UNUSEDSIGNAL
     input  logic mr_valid_i,                 // a region or SRQ begins or ceases to use a PD
     input  logic mr_inc_i,
     // verilator lint_off UNUSEDSIGNAL
