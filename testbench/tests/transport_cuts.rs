@@ -33,7 +33,13 @@ fn shown(cut: &str, like: &Setup, kinds: &[&str]) -> (Setup, Difference) {
 #[test]
 fn an_atomic_that_is_executed_twice_is_found_and_the_episode_shrinks() {
     // The message is counted twice, too, and that shows first; or the requester fails over what is answered to it, and its peer's receives are flushed.
-    let kinds = ["response", "result of an atomic", "MSN", "acknowledge of nothing", "receive completion"];
+    let kinds = [
+        "response",
+        "result of an atomic",
+        "MSN",
+        "acknowledge of nothing",
+        "receive completion",
+    ];
     let (setup, d) = found("ATOMIC_REPLAY", &kinds);
     let (small, again) = shrink(&setup, &d, None, Duration::from_secs(20));
     println!("{small:?}: {again}");
