@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans where a design lies on the FPGA, so that its nets find ways: writes constraints/<name>.bels and constraints/<name>.room.
 
-    floorplan.py NAME [--seed 1] [--keep-bels]
+    floorplan.py NAME [--seed 1] [--keep-bels] [--refine]
 
 NAME is an image (ecpix5-rnic) or a core that constraints/blocks.toml places (core_256); its netlist is that of the last run of bitstream.py or synth.py, which
 take the plan from then on.
@@ -12,6 +12,8 @@ A placer wants short wires and crowds what belongs together, until no router fin
   and they are shared out evenly: rows by the order of those places from top to bottom, within a row from left to right. (--keep-bels: as the file has it.)
 - room is left between tables. With block RAMs held, two rounds of routing tell where wires are wanted by several nets. The quarter of the boxes of 6x6 tiles
   that lies where most are gets no tables in every other row, the next half as many, the next three quarters, the last all.
+
+--refine looks at the plan that is there instead: where wires are still wanted by several nets after 14 rounds with it in force, a box gets one level more.
 
 To be run again when memories come or go (bitstream.py refuses a list that does not fit), or when routing does not end.
 """
@@ -31,6 +33,10 @@ from ecp5 import ROOT
 RAM = "DP16KD"
 # Of routing, until the crowd is known.
 ROUNDS = 2
+# The same with a plan in force: what is left then does not go away by itself.
+LATE_ROUNDS = 14
+# How far from a box what is left counts as its own, in tiles.
+NEAR = 2
 # How far around its middle a box counts overused wires, in tiles: a crowd spreads beyond what makes it.
 AROUND = 9
 # Nets with more ends tell nothing about where something belongs.
@@ -90,6 +96,19 @@ def levels(crowd):
     return ["".join(str(sum(heat[x, y] > quarter for quarter in quarters)) for x in range(across)) for y in range(down)]
 
 
+def raised(rows, crowd):
+    """Rows of boxes with one level more for each that has an overused wire in it or near it."""
+
+    def near(box):
+        return slice(max(pnr.BOX * box - NEAR, 0), pnr.BOX * (box + 1) + NEAR)
+
+    def level(x, y):
+        left = any(tile for column in crowd[near(x)] for tile in column[near(y)])
+        return str(min(int(rows[y][x]) + left, int(max(pnr.EMPTY))))
+
+    return ["".join(level(x, y) for x in range(len(rows[y]))) for y in range(len(rows))]
+
+
 def design(name):
     """What nextpnr is told of a design: its device, its folder, and constraints as options."""
     boards = tomllib.loads((ROOT / "constraints" / "boards.toml").read_text())
@@ -109,6 +128,7 @@ def main():
     parser.add_argument("name")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep-bels", action="store_true", help="hold block RAMs where they are held now")
+    parser.add_argument("--refine", action="store_true", help="more room where the plan that is there leaves wires short")
     args = parser.parse_args()
     device, work, bound = design(args.name)
     bels, room = pnr.plan_files(args.name)
@@ -116,7 +136,7 @@ def main():
     if not netlist.is_file():
         print(f"{netlist.relative_to(ROOT)} is not there: run bitstream.py or synth.py first", file=sys.stderr)
         return 1
-    if not args.keep_bels:
+    if not (args.keep_bels or args.refine):
         told = pnr.for_nextpnr(netlist, work, {})
         code, _ = pnr.run("placement", pnr.nextpnr(device, told, args.seed, *bound, "--no-route", "--write", placed.relative_to(ROOT)), work / "placement.log")
         if code != 0:
@@ -126,13 +146,19 @@ def main():
         rows = sorted(where.items(), key=lambda r: (site(r[1])[1], site(r[1])[0]))
         bels.write_text("# Written by scripts/floorplan.py: where block RAMs are held.\n" + "".join(f"{bel} {ram}\n" for ram, bel in rows))
         print(f"wrote {bels.relative_to(ROOT)}: {len(rows)} block RAMs, by row {dict(collections.Counter(site(b)[1] for b in where.values()))}", flush=True)
-    told, heat = pnr.for_nextpnr(netlist, work, pnr.read_bels(bels)), work / "heat"
+    before = pnr.read_room(room) if args.refine else []
+    if args.refine and not before:
+        print(f"{room.relative_to(ROOT)} is not there: nothing to refine", file=sys.stderr)
+        return 1
+    rounds = LATE_ROUNDS if args.refine else ROUNDS
+    told, heat = pnr.for_nextpnr(netlist, work, pnr.read_bels(bels), pnr.empty_sites(device, before)), work / "heat"
     routed = pnr.nextpnr(device, told, args.seed, *bound, "--router", "router2", "--router2-heatmap", heat.relative_to(ROOT))
-    code, _ = pnr.run(f"{ROUNDS} rounds of routing", routed, work / "heat.log", until=f"iter={ROUNDS} wires=")
+    code, _ = pnr.run(f"{rounds} rounds of routing", routed, work / "heat.log", until=f"iter={rounds} wires=")
     if code != 0:
         return 1
-    with pathlib.Path(f"{heat}_congestion_by_coordinate_{ROUNDS}.csv").open() as table:
-        boxes = levels([[int(cell) for cell in row if cell] for row in csv.reader(table)])
+    with pathlib.Path(f"{heat}_congestion_by_coordinate_{rounds}.csv").open() as table:
+        crowd = [[int(cell) for cell in row if cell] for row in csv.reader(table)]
+    boxes = raised(before, crowd) if args.refine else levels(crowd)
     about = f"# Written by scripts/floorplan.py: room between tables, a digit for each {pnr.BOX}x{pnr.BOX} tiles, as the FPGA is seen from above.\n"
     room.write_text(about + "# Of the tables in every other row there stay empty: 0 none, 1 a quarter, 2 half, 3 all.\n" + "\n".join(boxes) + "\n")
     print(room.read_text() + f"wrote {room.relative_to(ROOT)}: {len(pnr.empty_sites(device, boxes)):,} of {device['lut4']:,} tables stay empty")

@@ -199,6 +199,12 @@ class Room(unittest.TestCase):
         self.assertEqual([sum(row.count(level) for row in rows) for level in "0123"], [25] * 4)
         self.assertEqual((rows[0], rows[9]), ("0" * 10, "3" * 10))
 
+    def test_what_is_left_raises_its_box_and_those_that_it_touches(self):
+        crowd = [[0] * 30 for _ in range(30)]
+        crowd[15][15] = 1  # the middle of a box
+        crowd[24][3] = 4   # at an edge: the box before it, too
+        self.assertEqual(floorplan.raised(["01230", "12301", "23012", "30123", "01230"], crowd), ["01231", "12301", "23112", "30123", "01230"])
+
     def test_designs_by_name(self):
         device, work, bound = floorplan.design("ecpix5-rnic")
         self.assertEqual((device["device"], work.name, bound), ("--um5g-85k", "ecpix5-rnic", ["--lpf", "constraints/ecpix5.lpf"]))
